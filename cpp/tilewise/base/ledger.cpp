@@ -46,7 +46,6 @@ void Ledger::go_back(const Books& then) {
         forgotten_ += books_.phases[phase] - then.phases[phase];
     }
     books_ = then;
-    settled_ = {then.counters.read - then.counters.meanwhile, then.counters.written};
 }
 
 void Ledger::forget(Phase phase, double seconds) {
@@ -59,11 +58,13 @@ void Ledger::settle() {
     books_.phases[static_cast<std::size_t>(phase_)] += moment - since_;
     books_.steps[static_cast<std::size_t>(phase_)][static_cast<std::size_t>(step_)] += moment - since_;
     since_ = moment;
-    const Counters& count = books_.counters;
-    const Moved now{count.read - count.meanwhile, count.written};
-    books_.moved[static_cast<std::size_t>(phase_)].read += now.read - settled_.read;
-    books_.moved[static_cast<std::size_t>(phase_)].written += now.written - settled_.written;
-    settled_ = now;
+    Moved left{books_.counters.read - books_.counters.meanwhile, books_.counters.written};
+    for (const Moved& settled : books_.moved) {
+        left.read -= settled.read;
+        left.written -= settled.written;
+    }
+    books_.moved[static_cast<std::size_t>(phase_)].read += left.read;
+    books_.moved[static_cast<std::size_t>(phase_)].written += left.written;
 }
 
 void Ledger::enter(Phase phase, Step step) {

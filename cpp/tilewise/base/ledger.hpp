@@ -95,7 +95,6 @@ private:
     Step step_ = Step::none;
     double started_ = 0, since_ = 0, stopped_ = 0, forgotten_ = 0;
     Books books_;
-    Moved settled_;
     bool met_loss_ = false;
     bool trace_ = false;
     Hook on_enter_;

@@ -12,6 +12,7 @@
 #include "tilewise/base/work.hpp"
 #include "tilewise/io/text.hpp"
 #include "tilewise/kernel/backend.hpp"
+#include "tilewise/measure/agreed.hpp"
 #include "tilewise/measure/peak.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/multiply/multiply.hpp"
@@ -290,8 +291,9 @@ void run(const mpi::Communicator& comm, const Job& asked, const std::vector<int>
     if (outcome.afterwards) {
         std::exchange(outcome.afterwards, {})(outcome);
     }
-    const bool computes = job.command == "multiply" || job.command == "stencil" || job.command == "svd";
-    const double peak = computes && !is_simulated ? measure::peak(context, dtype_of(job.dtype)) : 0;
+    // Rank 0 knows: where it computes alone, the others have counted nothing.
+    const bool computed = !is_simulated && measure::agreed(comm, outcome.flops) > 0;
+    const double peak = computed ? measure::peak(context, dtype_of(job.dtype)) : 0;
     if (!job.trace.empty()) {
         write_trace(context, message_trace(), job.command, job.trace);
     }

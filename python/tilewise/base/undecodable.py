@@ -1,4 +1,4 @@
-"""What decoding may raise; apart from `errors`, which all commands import: msgspec takes a while to load."""
+"""The exceptions of decoding; not in `errors`, which every command imports, as msgspec loads slowly."""
 
 import msgspec
 

@@ -153,8 +153,8 @@ def _count_front(done: Done, decoding: float, packing: float) -> None:
 
 
 def _peak(done: Done, reached: float | None, environment: Environment) -> float | None:
-    """What the processors' units can do; None where threads shared a core, or where the loops that tell were
-    disturbed so much that the job itself was faster."""
+    """What the processors' units can do; None where threads shared a core, or where the job was faster than
+    the loops that measured it, which something must have disturbed."""
     peak = done.peak_flops
     return None if peak is None or environment.oversubscribed or peak < (reached or 0.0) else peak
 
@@ -270,32 +270,31 @@ def _seconds(done: Done, wall: float) -> Seconds:
     )
 
 
-def _bytes(done: Done) -> Bytes:
-    def total(name: str) -> int:
-        return sum(done.bytes.get(name, []))
+def _total(done: Done, name: str) -> int:
+    """Bytes of that name, of all ranks."""
+    return sum(done.bytes.get(name, []))
 
+
+def _bytes(done: Done) -> Bytes:
     return Bytes(
-        read=total("read"),
-        useful=total("useful"),
-        written=total("written"),
-        exchanged=total("exchanged"),
+        read=_total(done, "read"),
+        useful=_total(done, "useful"),
+        written=_total(done, "written"),
+        exchanged=_total(done, "exchanged"),
         exchanged_max_rank=max(done.bytes.get("exchanged", []), default=0),
-        copied_in_node=total("copied_in_node"),
+        copied_in_node=_total(done, "copied_in_node"),
     )
 
 
 def _rates(done: Done, seconds: Seconds, early: bool) -> Rates:
-    """Rates of what moved in the seconds of its phase, not of what was read again by the check or ahead."""
-
-    def total(name: str) -> int:
-        return sum(done.bytes.get(name, []))
-
+    """Rates of bytes that moved in the seconds of their phase: not of those read ahead, or by the check."""
+    written = _total(done, "written_in_output")
     # What was written `early` was written while the rest was computed: the seconds of `output` are not all.
     return Rates(
         flops_per_second=_rate(done.flops, seconds.compute.max),
-        read_bytes_per_second=_rate(total("read_in_input"), seconds.input.max),
-        written_bytes_per_second=None if early else _rate(total("written_in_output"), seconds.output.max),
-        exchanged_bytes_per_second=_rate(total("exchanged"), seconds.exchange.max),
+        read_bytes_per_second=_rate(_total(done, "read_in_input"), seconds.input.max),
+        written_bytes_per_second=None if early else _rate(written, seconds.output.max),
+        exchanged_bytes_per_second=_rate(_total(done, "exchanged"), seconds.exchange.max),
         whole_flops_per_second=_rate(done.flops, seconds.total.max),
     )
 

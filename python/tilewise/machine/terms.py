@@ -71,6 +71,7 @@ _TELLING = ("copy", "link/core", "link/node")  # of these, one at least is measu
 OF_FILES = ("read", "write", "device/read", "device/write")
 _OF_OPERATIONS = (GEMM, "lapack", "copy")  # how their names begin
 OF_SVD = ("jacobi", "randomized", "local", "two_stage", "serial", "tall", "proof")  # what they may be for
+FREIVALDS = "freivalds"  # the check of a product, which terms may be for, too
 _LARGEST_NODES, _LARGEST_CORES = 1 << 16, 1 << 16
 _SLOWEST, _FASTEST = 1e-3, 1e21  # of a rate; and of seconds its inverse
 KINDS: Mapping[str, Kind] = MappingProxyType(
@@ -168,7 +169,7 @@ def wrong_term(name: str, term: Term) -> str:
     """What is wrong with a term; empty where nothing is."""
     base, at, where = name.partition(AT)
     known = base in OF_FILES and where.startswith("/")
-    known = known or (base.startswith(_OF_OPERATIONS) and where in (*OF_SVD, "freivalds"))
+    known = known or (base.startswith(_OF_OPERATIONS) and where in (*OF_SVD, FREIVALDS))
     if base not in KINDS or (at and not known):
         return f"terms has {name!r}, but they are {', '.join(KINDS)}"
     numbers = (term.rate, term.node, term.seconds, term.error, float(term.runs))

@@ -117,9 +117,14 @@ class Measurement(msgspec.Struct, kw_only=True):
     warnings: list[str] = []
 
 
+def kind_of(label: str) -> str:
+    """A label without its figures: `other programs busy`."""
+    return label.partition(" (")[0]
+
+
 def once(labels: Sequence[str]) -> list[str]:
     """The first of those that differ only in what stands in brackets."""
     first: dict[str, str] = {}
     for label in labels:
-        first.setdefault(label.partition(" (")[0], label)
+        first.setdefault(kind_of(label), label)
     return list(first.values())

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from tilewise.base.units import listing, plural
 from tilewise.machine import disturbance
 from tilewise.measurement.request import LEVELS
-from tilewise.measurement.result import Line, Measurement
+from tilewise.measurement.result import Line, Measurement, kind_of
 from tilewise.report import numbers
 from tilewise.report.numbers import finite, interval_text, size_text, time_text
 from tilewise.report.table import Cell, Marks, quantity
@@ -112,11 +112,6 @@ def remarks(line: Line) -> list[str]:
     """The notes on a line as footnotes: without what other lines' notes do not share."""
     notes = [note.removeprefix(f"{line.name} ") for note in line.notes if not note.startswith(_AS_ASKED)]
     return [match[0] if (match := _READS.search(note)) else note for note in notes]
-
-
-def kind_of(label: str) -> str:
-    """A label without its figures: `other programs busy`."""
-    return label.partition(" (")[0]
 
 
 def disturbed(measurement: Measurement) -> list[str]:

@@ -20,7 +20,7 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region
 from tilewise.files.target import Target
 from tilewise.launch.constants import constants
-from tilewise.machine.terms import AT, gemm
+from tilewise.machine.terms import AT, FREIVALDS, gemm
 from tilewise.operations.multiply.need import Sizes
 from tilewise.operations.multiply.rings import Rings
 from tilewise.operations.multiply.traffic import GETTING, traffic, widths
@@ -194,7 +194,7 @@ def _verify(plan: Plan, target: Target | None, use: Use) -> list[Part]:
     (m, k), n, item = left.shape, right.shape[1], ITEMSIZE[job.dtype]
     if job.verify == "fast":
         checked = max(8, item)  # bytes of a number: the check computes in float64
-        parts: list[Part] = [use.shared_out(f"copy{AT}freivalds", (m * k + 2 * k * n + m * n) * checked)]
+        parts: list[Part] = [use.shared_out(f"copy{AT}{FREIVALDS}", (m * k + 2 * k * n + m * n) * checked)]
         if job.read_back:
             parts.append(use.shared_out(at("read", target.path if target else ""), float(m * n * item)))
         return parts
