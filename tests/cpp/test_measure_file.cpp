@@ -246,6 +246,22 @@ TEST_CASE("file: the number of samples follows the stop, and a dear sample is ta
     }
 }
 
+TEST_CASE("file: a pause comes before one write of a new file more") {
+    World world;
+    Point point = world.point("positioned", 4096, 2);
+    point.pause = 1;
+    const double begin = now();
+    const Measurement found = world.run(point);
+    CHECK(now() - begin >= 1);
+    REQUIRE(found.series.size() == 4);
+    if (world.comm.rank() == 0) {
+        CHECK(found.series[3].name == "write_rested");
+        REQUIRE(found.series[3].samples.size() == 1);
+        CHECK(found.series[3].samples[0] < 1);  // the pause does not count
+    }
+    CHECK(world.clean());
+}
+
 TEST_CASE("file: what the page cache has of a file is seen, and dropped") {
     World world;
     const FilePlace place{world.comm.size(), 4, 100000, FileLayout::contiguous, false, world.scratch.path};

@@ -21,7 +21,7 @@
 #include "tilewise/measure/copy_rate.hpp"
 #include "tilewise/measure/measure.hpp"
 #include "tilewise/measure/memory_passes.hpp"
-#include "tilewise/measure/memory_team.hpp"
+#include "tilewise/measure/run_together.hpp"
 #include "tilewise/measure/peak.hpp"
 #include "tilewise/mpi/together.hpp"
 
@@ -110,7 +110,7 @@ std::uint64_t reference_pass(std::string_view operation, const Arrays& x) {
 
 TEST_CASE("every way to pass over memory does what plain loops do, and nothing behind the end") {
     for (const std::string_view operation : operations) {
-        const auto variants = pass_variants(operation, true);
+        const auto variants = pass_variants(operation);
         REQUIRE_FALSE(variants.empty());
         CHECK(variants.front().stores == "plain");
         for (const PassVariant& variant : variants) {
@@ -120,7 +120,7 @@ TEST_CASE("every way to pass over memory does what plain loops do, and nothing b
                 CAPTURE(operation);
                 CAPTURE(variant.stores);
                 CAPTURE(count);
-                CHECK(variant.pass(found.arrays()) == sum);
+                CHECK(variant.pass(found.arrays(), 3) == 3 * sum);
                 if (operation == "write" && variant.stores == "library") {  // bytes of 1, in the same place
                     std::memset(wanted.array(0), 1, static_cast<std::size_t>(count) * sizeof(double));
                 }
@@ -131,30 +131,28 @@ TEST_CASE("every way to pass over memory does what plain loops do, and nothing b
     CHECK(pass_variants("shuffle").empty());
 }
 
-TEST_CASE("a team works on every thread, again and again, and counts until the last is done") {
+TEST_CASE("threads work together, each on its own, again and again, and counts until the last is done") {
     for (const int threads : {1, 2, 5}) {
-        Team team(threads);
         std::vector<int> counts(static_cast<std::size_t>(threads));
         std::atomic<int> ready = 0;
         for (int round = 0; round < 50; ++round) {
-            team.run([&](int thread) { ++counts[static_cast<std::size_t>(thread)]; }, [&] { ++ready; });
+            run_together(threads, [&](int thread) { ++counts[static_cast<std::size_t>(thread)]; }, [&] { ++ready; });
         }
         CHECK(ready == 50);
         CHECK((counts == std::vector<int>(static_cast<std::size_t>(threads), 50)));
-        const double seconds = team.run([&](int thread) {
+        const double seconds = run_together(threads, [&](int thread) {
             std::this_thread::sleep_for(std::chrono::milliseconds(thread == threads - 1 ? 20 : 0));
         });
         CHECK(seconds >= 0.019);
     }
 }
 
-TEST_CASE("a team whose start fails says so, does no work, and still works afterwards") {
-    Team team(3);
+TEST_CASE("threads whose start fails say so, do no work, and still work afterwards") {
     std::atomic<int> worked = 0;
     const auto work = [&](int /*thread*/) { ++worked; };
-    CHECK_THROWS_AS(team.run(work, [] { throw std::runtime_error("no start"); }), std::runtime_error);
+    CHECK_THROWS_AS(run_together(3, work, [] { throw std::runtime_error("no start"); }), std::runtime_error);
     CHECK(worked == 0);
-    team.run(work);
+    run_together(3, work);
     CHECK(worked == 3);
 }
 

@@ -2,12 +2,10 @@
 #include "tilewise/measure/copy_rate.hpp"
 
 #include <algorithm>
-#include <memory>
 
 #include "tilewise/measure/memory_passes.hpp"
-#include "tilewise/measure/memory_team.hpp"
+#include "tilewise/measure/run_together.hpp"
 #include "tilewise/measure/shared_start.hpp"
-#include "tilewise/mpi/together.hpp"
 
 namespace tilewise::measure {
 namespace {
@@ -23,17 +21,17 @@ double copy_rate(Context& context, const std::byte* from, std::byte* to, std::in
     mpi::check(MPI_Allreduce(MPI_IN_PLACE, &allowed, 1, MPI_DOUBLE, MPI_MAX, context.comm.get()), "MPI_Allreduce");
     const int threads = bytes < (std::int64_t{1} << 20) ? 1 : context.threads;
     const std::int64_t lines = bytes / line;
-    std::unique_ptr<Team> team;
-    mpi::together(context.comm, [&] { team = std::make_unique<Team>(threads); });
     double best = 0, spent = 0;
     for (int run = 0; run < runs && (run == 0 || spent < allowed); ++run) {
         for (const PassVariant& variant : pass_variants("copy")) {
-            double seconds = team->run(
+            double seconds = run_together(
+                threads,
                 [&](int thread) {
                     const std::int64_t first = lines * thread / threads, end = lines * (thread + 1) / threads;
                     variant.pass({reinterpret_cast<double*>(to) + first * per_line,
                                   reinterpret_cast<const double*>(from) + first * per_line, nullptr,
-                                  (end - first) * per_line});
+                                  (end - first) * per_line},
+                                 1);
                 },
                 [&] { meet_all(context.comm); });
             seconds += meet_all(context.comm);

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "tilewise/base/names.hpp"
 #include "tilewise/device/block_memory.hpp"
@@ -89,10 +91,13 @@ public:
             cached_.erase(cached_.begin(), cached_.begin() + measured.series.back().warmup);
         }
         notes(measured);
+        if (point_.pause > 0) {
+            measured.series.push_back(rested());
+        }
     }
 
 private:
-    enum class Act { write_new, write, read };
+    enum class Act { write_new, write_rested, write, read };
 
     bool through_warm_cache() const { return point_.cache == "warm" && point_.name != "uncached"; }
     bool content() const { return point_.check == "content"; }
@@ -145,8 +150,11 @@ private:
 
     Timing once(Act act) {
         const bool writing = act != Act::read;
-        if (act == Act::write_new) {
+        if (act == Act::write_new || act == Act::write_rested) {
             files_.make_new();
+            if (act == Act::write_rested) {
+                std::this_thread::sleep_for(std::chrono::seconds(point_.pause));
+            }
         } else if (!writing && point_.cache == "cold") {
             stayed_ = std::max(stayed_, files_.drop_from_cache());
         } else if (!writing && through_warm_cache()) {
@@ -176,6 +184,14 @@ private:
         stop.seconds /= 3;
         cached_.clear();
         return take_costly_samples(comm_, stop, name, least, [&] { return once(act); });
+    }
+
+    /// One of each launch: a pause is long.
+    Series rested() {
+        Stop stop;
+        stop.least = stop.most = 1;
+        stop.warmup = 0;
+        return take_costly_samples(comm_, stop, "write_rested", 1, [&] { return once(Act::write_rested); });
     }
 
     void notes(Measurement& measured) const {

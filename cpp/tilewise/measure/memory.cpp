@@ -17,7 +17,7 @@
 #include "tilewise/measure/measure.hpp"
 #include "tilewise/measure/memory_budget.hpp"
 #include "tilewise/measure/memory_passes.hpp"
-#include "tilewise/measure/memory_team.hpp"
+#include "tilewise/measure/run_together.hpp"
 #include "tilewise/measure/samples.hpp"
 #include "tilewise/measure/shared_start.hpp"
 #include "tilewise/mpi/together.hpp"
@@ -80,22 +80,18 @@ public:
     Passes(const Context& context, const HostArrays& memory, int threads, double overhead)
         : context_(context),
           memory_(memory),
-          team_(threads),
+          threads_(threads),
           sums_(static_cast<std::size_t>(threads) * per_line),
           overhead_(overhead) {
-        team_.run([&](int thread) { memory_.touch(thread); });
+        run_together(threads_, [&](int thread) { memory_.touch(thread); });
     }
 
     /// Seconds of one pass on this rank.
     double seconds(Pass pass, std::int64_t inner) {
-        const double all = team_.run(
+        const double all = run_together(
+            threads_,
             [&](int thread) {
-                const Arrays& part = memory_.part(thread);
-                std::uint64_t sum = 0;
-                for (std::int64_t i = 0; i < inner; ++i) {
-                    sum += pass(part);
-                }
-                sums_[static_cast<std::size_t>(thread) * per_line] += sum;
+                sums_[static_cast<std::size_t>(thread) * per_line] += pass(memory_.part(thread), inner);
             },
             [&] { meet_all(context_.comm); });
         return std::max(all + meet_all(context_.comm) - overhead_, 0.0) / static_cast<double>(inner);
@@ -103,16 +99,21 @@ public:
 
     /// The same by this thread alone, on its part, to tell how often it is to be done: roughly. Not collective.
     double alone(Pass pass) {
-        constexpr double enough = 10e-6;
-        double seconds = 0;
-        for (std::int64_t inner = 1; inner <= 4096 && seconds * static_cast<double>(inner) < enough; inner *= 8) {
-            const double begin = now();
-            for (std::int64_t i = 0; i < inner; ++i) {
-                sums_[0] += pass(memory_.part(0));
+        constexpr double enough = 10e-6, interrupted = 1e-3;  // by another program, if it is not that long by itself
+        double best = 0;
+        for (std::int64_t inner = 1; inner <= 4096 && best * static_cast<double>(inner) < enough; inner *= 8) {
+            best = std::numeric_limits<double>::infinity();
+            for (int look = 0; look < 3; ++look) {
+                const double begin = now();
+                sums_[0] += pass(memory_.part(0), inner);
+                const double seconds = now() - begin;
+                best = std::min(best, seconds / static_cast<double>(inner));
+                if (look == 1 && seconds > interrupted) {
+                    break;
+                }
             }
-            seconds = (now() - begin) / static_cast<double>(inner);
         }
-        return seconds;
+        return best;
     }
 
 private:
@@ -120,7 +121,7 @@ private:
 
     const Context& context_;
     const HostArrays& memory_;
-    Team team_;
+    int threads_;
     std::vector<std::uint64_t> sums_;
     double overhead_;
 };

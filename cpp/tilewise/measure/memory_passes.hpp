@@ -23,9 +23,9 @@ struct Arrays {
 
 inline constexpr double triad_factor = 3.0, written_value = 1.5;
 
-/// Returns the sum of the numbers' bit patterns as 64-bit integers (its order does not matter, so registers can share
-/// it) when it reads, else 0.
-using Pass = std::uint64_t (*)(const Arrays&);
+/// Goes over the arrays so many times. Returns the sum of all bit patterns that were read as 64-bit integers (its order
+/// does not matter, so registers can share it), of an operation that writes 0.
+using Pass = std::uint64_t (*)(const Arrays&, std::int64_t times);
 
 struct PassVariant {
     std::string_view stores;  ///< plain, library or streaming
@@ -33,8 +33,7 @@ struct PassVariant {
 };
 
 /// All ways to do `operation` that can be fastest here, the plain one first; empty where there is no such operation.
-/// With `narrow` also what a processor with narrower registers would have, for tests.
-std::vector<PassVariant> pass_variants(std::string_view operation, bool narrow = false);
+std::vector<PassVariant> pass_variants(std::string_view operation);
 
 /// Arrays that `operation` goes over: 1, 2 or 3.
 int arrays_of(std::string_view operation);

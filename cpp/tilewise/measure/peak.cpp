@@ -8,12 +8,11 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <numeric>
 
 #include "tilewise/kernel/versions.hpp"
 #include "tilewise/measure/clock.hpp"
-#include "tilewise/measure/memory_team.hpp"
+#include "tilewise/measure/run_together.hpp"
 #include "tilewise/measure/shared_start.hpp"
 #include "tilewise/mpi/together.hpp"
 
@@ -72,13 +71,10 @@ double peak(Context& context, Dtype dtype) {
         return 0;
     }
     const bool wide = dtype == Dtype::float64 || dtype == Dtype::complex128;
-    std::unique_ptr<Team> team;
     std::vector<double> rates;
-    mpi::together(context.comm, [&] {
-        team = std::make_unique<Team>(context.threads);
-        rates.resize(static_cast<std::size_t>(context.threads));
-    });
-    team->run(
+    mpi::together(context.comm, [&] { rates.resize(static_cast<std::size_t>(context.threads)); });
+    run_together(
+        context.threads,
         [&](int thread) { rates[static_cast<std::size_t>(thread)] = wide ? best_rate<double>() : best_rate<float>(); },
         [&] { meet_all(context.comm); });
     double rate = std::accumulate(rates.begin(), rates.end(), 0.0);

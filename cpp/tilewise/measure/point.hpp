@@ -38,6 +38,7 @@ struct Point {
     std::string check;        ///< file: none, counts or content
     int shift = 0;            ///< file: a rank reads what the rank so many above it wrote
     bool sync = false;        ///< file: writing counts until the disk has it
+    int pause = 0;            ///< file: seconds before writes of one more series, `write_rested`; 0: there is none
     int gpus = 0;             ///< file, ping: graphics processors of a node; 0: as many as there are
     bool direct = false;      ///< ping: MPI takes addresses on devices; else messages go through pinned memory
 };

@@ -32,7 +32,7 @@ template <class T> struct adl_serializer<std::optional<T>> {
 namespace tilewise::measure {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Stop, least, most, warmup, relative, seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Point, kind, name, pattern, bytes, pairs, threads, size, dtype, kernels, blocks,
-                                   path, layout, buffer, cache, check, shift, sync, gpus, direct)
+                                   path, layout, buffer, cache, check, shift, sync, pause, gpus, direct)
 }  // namespace tilewise::measure
 
 namespace tilewise::io {

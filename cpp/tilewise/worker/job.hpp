@@ -20,7 +20,7 @@
 
 namespace tilewise::worker {
 
-inline constexpr int protocol = 14;
+inline constexpr int protocol = 15;
 
 /// Bytes of a job that the front sends ahead of what it hears to have been read: half of what a pipe holds.
 inline constexpr std::size_t job_window = 32768;

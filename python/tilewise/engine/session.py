@@ -46,7 +46,7 @@ from tilewise.machine.disturbance import Watch
 from tilewise.machine.terms import Machine
 from tilewise.operations.predicted import cost_of, machine_of, predicted
 from tilewise.planning.cost import Cost
-from tilewise.planning.file_cost import at
+from tilewise.planning.file_cost import into_cache
 from tilewise.planning.placed import misplaced
 from tilewise.planning.plan import Plan
 
@@ -170,7 +170,8 @@ class Session:
                 # Of ranks that exist already, a SIGTERM says that one has died: their launcher ends them all.
                 ours = self._joined is None
                 folder, slots = output.begun.folder, plan.state if output.begun.states else None
-                writing = machine.seconds(at("write", folder), slots.bytes) if slots else 0.0
+                size = slots.bytes if slots else 0
+                writing = sum(machine.seconds(term, size) for term in into_cache(folder))
                 limit = Limit(folder, left, caught, in_batch() and ours, writing)
                 if sent.journal is not None:
                     near = not start.elsewhere

@@ -11,19 +11,20 @@ from tilewise.files.target import Target
 from tilewise.launch import launcher
 from tilewise.launch.record import Record
 from tilewise.machine import profile
-from tilewise.machine.terms import Machine
-from tilewise.operations.learning import learned
+from tilewise.machine.terms import Habit, Machine, Term
+from tilewise.operations.learning import accustomed, learned
 from tilewise.operations.predicted import cost_after, machine_name
-from tilewise.planning.cost import PHASES, Cost
+from tilewise.planning.cost import PHASES, TOTAL, Cost
 from tilewise.planning.plan import Plan
 
 _FORCING = ("OPENBLAS_CORETYPE", "TILEWISE_KERNELS")  # another processor's kernels
 
 
 def remember(request: Request, record: Record, plan: Plan) -> None:
-    """Keeps what was found of the output's device, and measures what the next job can use."""
+    """Keeps when it ended, what was found of the output's device, and measures what the next job can use."""
     if request.no_learn:
         return
+    profile.job_ended()
     if plan.probed is not None:
         profile.store_device(*plan.probed)
     if plan.measure_tile is not None:
@@ -55,11 +56,16 @@ def teach(
     took = {phase: float(getattr(seconds, phase).max) for phase in PHASES}
     if plain and not (plan.choices.again or request.trace):
         took["start"] = seconds.wall - seconds.total.max
-    profile.store_terms(
-        machine_name(plan.facts),
+    took[TOTAL] = float(seconds.total.max)
+
+    def changed(terms: dict[str, Term], habits: dict[str, Habit]) -> profile.Taught:
         # Others may have taught it meanwhile.
-        lambda now: now | learned(cost, msgspec.structs.replace(machine, terms=machine.terms | now), took),
-    )
+        now = msgspec.structs.replace(machine, terms=machine.terms | terms, habits=habits)
+        found = learned(cost, now, took)
+        then = msgspec.structs.replace(now, terms=now.terms | found)
+        return terms | found, habits | accustomed(cost, now, then, took)
+
+    profile.store_taught(machine_name(plan.facts), changed)
 
 
 def _tells(request: Request, record: Record, plan: Plan) -> bool:

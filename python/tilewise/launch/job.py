@@ -7,7 +7,7 @@ import msgspec
 from tilewise.files.region import Region, Source
 from tilewise.launch import constants
 
-PROTOCOL = 14
+PROTOCOL = 15
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,8 +185,9 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     put, get), to and fro or in a stream (`pattern`); from and into memory of `buffer`, with its addresses on
     a device where MPI takes them (`direct`). `collective`: `name` over all ranks, by the `library` or
     by a plain `loop` (`pattern`). `file`: each rank writes, then reads, `blocks` of `bytes` by the strategy
-    `name`. `memory`: `name` (copy, triad, read, write) on arrays of `bytes`, by `threads`. `compute`: `gemm`
-    of size × size × size numbers of `dtype`, by `threads`, by each of `kernels` in turn, or as jobs do.
+    `name`, with one more series of writes after `pause` seconds each. `memory`: `name` (copy, triad, read,
+    write) on arrays of `bytes`, by `threads`. `compute`: `gemm` of size × size × size numbers of `dtype`, by
+    `threads`, by each of `kernels` in turn, or as jobs do.
     """
 
     kind: str
@@ -206,6 +207,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     check: str = ""
     shift: int = 0
     sync: bool = False
+    pause: int = 0
     gpus: int = 0
     direct: bool = False
 

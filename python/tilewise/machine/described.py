@@ -30,7 +30,8 @@ def read_machine(path: str) -> Machine:
         name: msgspec.structs.replace(term, source="given" if term.source == "assumed" else term.source)
         for name, term in machine.terms.items()
     }
-    return msgspec.structs.replace(machine, name=" ".join(clean(machine.name or path).split()), terms=given)
+    name = " ".join(clean(machine.name or path).split())
+    return msgspec.structs.replace(machine, name=name, terms=given, habits={})
 
 
 class _Written(Machine, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tilewise.machine import profile
 from tilewise.machine.facts import Facts
+from tilewise.machine.host import REPORTED_AFTER, free_page_reporting
 from tilewise.machine.terms import GEMM, KINDS, Machine, Term, gemm
 
 # Of processors with these flags, operations in a cycle over those with AVX2 and its fused multiply-add.
@@ -16,12 +17,19 @@ _NARROW = 0.25
 
 def machine_here(facts: Facts, key: str) -> Machine:
     """The machine that `facts` are of, which the profile has under `key`."""
-    terms = dict(profile.load().terms.get(key, {}))
+    known = profile.load()
+    terms = dict(known.terms.get(key, {}))
     for name, supposed in _supposed(facts).items():
         terms.setdefault(name, supposed)
     nodes = len(facts.granted.nodes) if facts.granted is not None else 1
     return Machine(
-        name=facts.host, nodes=nodes, cores=facts.cores, memory=facts.memory_available, terms=terms
+        name=facts.host,
+        nodes=nodes,
+        cores=facts.cores,
+        memory=facts.memory_available,
+        rested=free_page_reporting() and profile.idle_seconds() > REPORTED_AFTER,
+        terms=terms,
+        habits=known.habits.get(key, {}),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import re
 import time
@@ -15,9 +16,10 @@ from tilewise.base.errors import RunError
 from tilewise.base.staging import replace
 from tilewise.base.undecodable import UNDECODABLE
 from tilewise.machine.model import Model
-from tilewise.machine.terms import Term, wrong_term
+from tilewise.machine.terms import Habit, Term, wrong_term
 
 VERSION = 2
+_LAST_JOB = "last-job"  # a file whose time says when that was
 
 
 class Tile(msgspec.Struct, frozen=True):
@@ -45,7 +47,7 @@ class Device(msgspec.Struct, frozen=True):
 
 class Profile(msgspec.Struct):
     """Everything that is kept; `tiles` has keys of `tile_key`, `measured` of `host_key`, `devices` of
-    `device_key`, `terms` of `machine_key`.
+    `device_key`, `terms` and `habits` of `machine_key`.
 
     Version 1 had rates of memory that were wrong where registers are narrower than 64 bytes, and rates of
     products from busy runs: all of it is measured anew.
@@ -56,6 +58,7 @@ class Profile(msgspec.Struct):
     measured: dict[str, Measured] = {}
     devices: dict[str, Device] = {}
     terms: dict[str, dict[str, Term]] = {}
+    habits: dict[str, dict[str, Habit]] = {}
 
 
 def tile_key(host: str, cpu: str, item_bytes: int, threads: int) -> str:
@@ -113,6 +116,9 @@ def load() -> Profile:
     for terms in profile.terms.values():  # a damaged one must not fail a job
         for name in [name for name, term in terms.items() if wrong_term(name, term)]:
             del terms[name]
+    for habits in profile.habits.values():
+        for name in [name for name, habit in habits.items() if not 0 < habit.factor < math.inf]:
+            del habits[name]
     return profile
 
 
@@ -143,27 +149,38 @@ def store_measured(key: str, measured: Callable[[Measured | None], Measured]) ->
         return _store(profile)
 
 
+Taught = tuple[dict[str, Term], dict[str, Habit]]
+
+
 def store_terms(key: str, changed: Callable[[dict[str, Term]], dict[str, Term]]) -> None:
-    """Keeps the terms of a machine; `changed` makes them of those there are. Changes get a date."""
+    """Keeps the terms of a machine; `changed` makes them of those there are. Habits go: they were over the
+    old ones."""
+    store_taught(key, lambda old, _: (changed(old), {}))
+
+
+def store_taught(key: str, changed: Callable[[dict[str, Term], dict[str, Habit]], Taught]) -> None:
+    """The same for terms and habits, which `changed` makes of those there are. Changed terms get a date."""
     with _locked():
         profile = load()
         old, today = profile.terms.get(key, {}), time.strftime("%Y-%m-%d")
+        terms, profile.habits[key] = changed(old, profile.habits.get(key, {}))
         profile.terms[key] = {
             name: term if term == old.get(name) else msgspec.structs.replace(term, date=today)
-            for name, term in changed(old).items()
+            for name, term in terms.items()
         }
         _store(profile)
 
 
 def forget_terms() -> int:
     """Drops what runs have taught about all machines, and keeps what was measured before; returns of how many
-    terms. RunError where it cannot."""
+    terms and habits. RunError where it cannot."""
     with _locked():
         profile = load()
         taught = {
             key: [name for name, term in terms.items() if term.runs] for key, terms in profile.terms.items()
         }
-        count = sum(map(len, taught.values()))
+        count = sum(map(len, (*taught.values(), *profile.habits.values())))
+        profile.habits = {}
         for key in taught:
             untaught = (
                 (name, term.before if term.runs else term) for name, term in profile.terms[key].items()
@@ -172,6 +189,22 @@ def forget_terms() -> int:
         if count and not _store(profile):
             raise RunError(f"the profile in {folder()} cannot be written")
     return count
+
+
+def job_ended() -> None:
+    """Notes that a job ended just now; nothing where that cannot be kept."""
+    with contextlib.suppress(OSError):
+        if _private():
+            with open(os.path.join(folder(), _LAST_JOB), "wb"):
+                pass
+
+
+def idle_seconds() -> float:
+    """Seconds since the last job ended; infinite where nobody knows."""
+    try:
+        return max(0.0, time.time() - os.stat(os.path.join(folder(), _LAST_JOB)).st_mtime)
+    except OSError:
+        return math.inf
 
 
 def measurement_path(host: str, what: str) -> str:

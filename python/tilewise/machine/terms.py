@@ -1,9 +1,9 @@
 """Machine: what one does of everything that costs time in a job, in a second; what is not known is assumed.
 
 A term is a rate, of one core (or one pair of ranks) and of all of a node together, or the seconds of one
-thing. It says how far it may be off, and where it is from. Those of files may be of one file system, those of
-operations of one algorithm: `write@/scratch` is that of files below the mount point /scratch,
-`lapack@two_stage` that of such decompositions; `write` and `lapack` count where nobody knows more.
+thing. It says how far it may be off, and where it is from. Those of files may be of one file system:
+`write@/scratch` is that of files below the mount point /scratch; `write` counts where nobody knows more.
+A habit says how much longer than by the terms a phase takes in jobs of one kind.
 `tilewise plan --machine FILE` reads a machine from JSON:
 
     {"name": "two nodes", "nodes": 2, "cores": 64, "memory": 549755813888,
@@ -49,6 +49,14 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class Habit(msgspec.Struct, frozen=True):
+    """So many `runs` of a kind of job took `factor` times what the terms say, each off by `error` of it."""
+
+    factor: float = 1.0
+    error: float = 0.1
+    runs: int = 0
+
+
 class Kind(msgspec.Struct, frozen=True):
     """What a term is of, in which unit, and what is assumed of a machine that nobody has measured."""
 
@@ -65,13 +73,10 @@ def _seconds(what: str, seconds: float) -> Kind:
     return Kind(what, "s", Term(seconds=seconds))
 
 
-AT = "@"  # between a term of files and a mount point, or one of operations and what they are for
+AT = "@"  # between a term of files and a mount point
 GEMM = "gemm/"  # and the type of the numbers
 _TELLING = ("copy", "link/core", "link/node")  # of these, one at least is measured or said of a known machine
 OF_FILES = ("read", "write", "device/read", "device/write")
-_OF_OPERATIONS = (GEMM, "lapack", "copy")  # how their names begin
-OF_SVD = ("jacobi", "randomized", "local", "two_stage", "serial", "tall", "proof")  # what they may be for
-FREIVALDS = "freivalds"  # the check of a product, which terms may be for, too
 _LARGEST_NODES, _LARGEST_CORES = 1 << 16, 1 << 16
 _SLOWEST, _FASTEST = 1e-3, 1e21  # of a rate; and of seconds its inverse
 KINDS: Mapping[str, Kind] = MappingProxyType(
@@ -86,6 +91,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "sweep": _rate("operations of sweeps that stay in the caches", "FLOP/s", 20e9),
         "copy": _rate("bytes of memory, read and written", "B/s", 10e9, 20e9),
         "fault": _rate("bytes of pages that are touched for the first time", "B/s", 2.5e9, 5e9),
+        "recall": _rate("bytes of new pages that the host has to give back", "B/s", 0.6e9, 0.9e9),
         "turn": _rate("bytes read and written by transposing in memory", "B/s", 6e9, 12e9),
         "generate": _rate("bytes of generated numbers", "B/s", 1e9),
         "read": _rate("bytes read from the page cache", "B/s", 4e9, 6e9),
@@ -109,13 +115,18 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """So many `nodes` of so many `cores` and bytes of `memory`, and what is known of them."""
+    """So many `nodes` of so many `cores` and bytes of `memory`, and what is known of them.
+
+    `rested`: it is a virtual machine whose free pages are the host's by now; else a `recall` takes no time.
+    """
 
     name: str = ""
     nodes: int = 1
     cores: int = 1
     memory: int = 0
+    rested: bool = False
     terms: dict[str, Term] = {}
+    habits: dict[str, Habit] = {}
 
     def term(self, name: str) -> Term:
         """What is known of `name`, be it of one file system or of all, or what is assumed."""
@@ -124,6 +135,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
     def seconds(self, name: str, amount: float, at_once: int = 1) -> float:
         """For `amount` of `name` by one, while so many of a node do as much at once."""
+        if name == "recall" and not self.rested:
+            return 0.0
         term = self.term(name)
         if term.rate <= 0:  # of things that take no time, neither is known
             return amount * term.seconds * max(1.0, at_once / self.cores)
@@ -147,8 +160,8 @@ def kind_of(name: str) -> Kind:
 
 def what_of(name: str) -> str:
     """What a term is of, in words: `bytes written into the page cache on /scratch`."""
-    base, _, where = name.partition(AT)
-    return kind_of(name).what + (f" {'on' if base in OF_FILES else 'in'} {where}" if where else "")
+    where = name.partition(AT)[2]
+    return kind_of(name).what + (f" on {where}" if where else "")
 
 
 def gemm(dtype: str) -> str:
@@ -168,9 +181,7 @@ def checked(machine: Machine) -> str:
 def wrong_term(name: str, term: Term) -> str:
     """What is wrong with a term; empty where nothing is."""
     base, at, where = name.partition(AT)
-    known = base in OF_FILES and where.startswith("/")
-    known = known or (base.startswith(_OF_OPERATIONS) and where in (*OF_SVD, FREIVALDS))
-    if base not in KINDS or (at and not known):
+    if base not in KINDS or (at and not (base in OF_FILES and where.startswith("/"))):
         return f"terms has {name!r}, but they are {', '.join(KINDS)}"
     numbers = (term.rate, term.node, term.seconds, term.error, float(term.runs))
     if not all(math.isfinite(number) and number >= 0 for number in numbers):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilewise.launch.hosts import read_hosts
 from tilewise.launch.job import Point
 from tilewise.machine.facts import Facts
+from tilewise.machine.host import REPORTED_AFTER, free_page_reporting
 from tilewise.measurement.memory import stop_of
 from tilewise.measurement.points import Launch, PlannedPoint, refusal
 from tilewise.measurement.request import Request
@@ -16,6 +17,7 @@ _STRATEGIES = ("collective", "independent", "positioned")
 _TWO_SIZES = (128_000, 4_000_000)  # of blocks: a call's cost and a byte's, of every other strategy
 _BYTES = 128_000_000  # of one rank, unless somebody says how many blocks
 _BRIEF_BYTES = 32_000_000  # the same where all kinds share the time
+_PAUSE = REPORTED_AFTER + 1
 
 
 def sample_names(request: Request, facts: Facts) -> list[str]:
@@ -71,6 +73,10 @@ def _points(
 ) -> list[Point]:
     shift = request.shift if request.shift is not None else 1
     layouts = request.layouts or ["interleaved"]
+    sizes = sizes or request.blocks or list(_BLOCKS)
+    caches = request.caches or ["warm"]
+    pauses = request.io is None and request.blocks is None and free_page_reporting()
+    rested = "positioned", max(sizes), caches[0], layouts[0]  # as most jobs write
     return [
         Point(
             kind="file",
@@ -82,14 +88,15 @@ def _points(
             buffer=buffer,
             cache=cache,
             check=request.check,
+            pause=_PAUSE if pauses and (name, size, cache, layout) == rested else 0,
             shift=shift % ranks,
             sync=request.sync,
             gpus=request.gpus,
         )
-        for size in sizes or request.blocks or list(_BLOCKS)
+        for size in sizes
         for layout in (["per_rank"] if name == "per_rank" else layouts)
         for buffer in request.buffers or ["malloc"]
-        for cache in request.caches or ["warm"]
+        for cache in caches
     ]
 
 

@@ -23,7 +23,8 @@ def terms_of(lines: Iterable[Line], cores: int) -> dict[str, Term]:
     found: dict[str, Term | None] = {
         "copy": _of_threads(lines, lambda line: line.kind == "memory" and line.name == "copy", cores),
         "read": _of_ranks(lines, "read"),
-        "write": _of_ranks(lines, "write"),
+        "write": _of_ranks(lines, "write_new"),
+        "recall": _recalled(lines),
         "link/node": _link(lines, ("node",)),
         "message/node": _message(lines, ("node",)),
         "link/core": _link(lines, _NEAR),
@@ -68,6 +69,19 @@ def _of_ranks(lines: Sequence[Line], series: str) -> Term | None:
     if not some:
         return None
     return _term([line for line in some if line.ranks == 1] or some[:1], some[-1].rate() or 0.0)
+
+
+def _recalled(lines: Sequence[Line]) -> Term | None:
+    """What a write after a pause takes longer than one that follows another: its pages were the host's."""
+    new, rested = _of_ranks(lines, "write_new"), _of_ranks(lines, "write_rested")
+    if new is None or rested is None or not (rested.rate < new.rate and rested.node < new.node):
+        return None
+    return Term(
+        rate=1 / (1 / rested.rate - 1 / new.rate),
+        node=1 / (1 / rested.node - 1 / new.node),
+        error=2 * LEAST_ERROR,  # it differs from one moment to the next
+        source="measured",
+    )
 
 
 def _link(lines: Sequence[Line], levels: Sequence[str]) -> Term | None:

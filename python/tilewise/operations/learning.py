@@ -5,6 +5,10 @@ its share, so that the phase as a whole moves by a part of r: a half at first, a
 run moves a term little that many have made, a term that hardly counted hardly moves, and no run moves one by
 more than a factor of two. Late runs count for the side on which they are more than for how far: terms follow
 the median. The error of a term follows how far predictions with it were off.
+
+What is left over is a habit of such jobs: their phases take so many times what the terms say, a mean of the
+runs, the late ones of which count more. So terms move by what is new, whoever runs; and in phases that are
+`peculiar` to an algorithm, whose operations are not those of a product or a copy, they do not move at all.
 """
 
 from __future__ import annotations
@@ -14,8 +18,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from tilewise.machine.terms import Machine, Term
-from tilewise.planning.cost import Cost, Part
+from tilewise.machine.terms import Habit, Machine, Term
+from tilewise.planning.cost import TOTAL, Cost, Part, predict, usual
 
 LEAST = 0.005  # seconds of a phase: what takes less tells of the clock
 _FASTEST, _SLOWEST = 0.5, 0.1  # weights of the first run and of late ones
@@ -23,6 +27,7 @@ _FASTEST, _SLOWEST = 0.5, 0.1  # weights of the first run and of late ones
 # and of late ones. What is slow once in a while then counts as often as it happens, not by how much.
 _EARLY, _LATE = 2 * math.log(2), 0.3
 _ERRORS = (0.05, 1.0)
+_RECENT = 0.15  # weight of a late run in a habit
 _COUNTS = 0.05  # of a phase: terms with less are left alone
 
 
@@ -33,11 +38,42 @@ def learned(cost: Cost, machine: Machine, took: Mapping[str, float]) -> dict[str
     all phases, which correct what is in none.
     """
     changed: dict[str, Term] = {}
-    phases = {phase: list(parts) for phase, parts in cost.phases.items() if phase not in cost.behind}
+    untold = (*cost.behind, *cost.peculiar)
+    phases = {phase: list(parts) for phase, parts in cost.phases.items() if phase not in untold}
     longest = sorted(phases, key=lambda phase: took.get(phase, 0.0))  # which has the last word on a term
     for phase in longest:
-        changed |= _of_phase(phases[phase], machine, took.get(phase, 0.0))
+        factor = machine.habits.get(cost.habits.get(phase, ""), Habit()).factor
+        changed |= _of_phase(phases[phase], machine, took.get(phase, 0.0) / factor)
     return _of_phase(cost.starting(), machine, took.get("start", 0.0)) | changed
+
+
+def accustomed(cost: Cost, machine: Machine, taught: Machine, took: Mapping[str, float]) -> dict[str, Habit]:
+    """The habits that a run corrects, of a job that `machine` foresaw and that `taught` its terms; of the
+    `total` how far that was off."""
+    changed: dict[str, Habit] = {}
+    for phase, name in cost.habits.items():
+        if phase == TOTAL:
+            foreseen = expected = predict(cost, machine).total
+        elif phase in cost.behind:
+            continue
+        else:
+            foreseen = usual(cost, phase, machine).seconds
+            expected = usual(cost, phase, taught).seconds
+        if took.get(phase, 0.0) >= LEAST and foreseen > 0:
+            ratios = took[phase] / foreseen, took[phase] / expected
+            changed[name] = _adapted(machine.habits.get(name, Habit()), *map(math.log, ratios))
+    return changed
+
+
+def _adapted(habit: Habit, missed: float, left: float) -> Habit:
+    """`missed`: the logarithm of how far a run was off; `left`: by the terms as they are since."""
+    first = habit.runs == 0
+    weight = max(_RECENT, 1 / (1 + habit.runs))
+    step = weight * (left if first else min(_LATE, max(-_LATE, left)))
+    error = habit.error
+    if not first:  # of the first, the terms alone were off
+        error += max(_RECENT, 1 / (2 + habit.runs)) * (min(abs(missed), _ERRORS[1]) - error)
+    return Habit(habit.factor * math.exp(step), max(_ERRORS[0], error), habit.runs + 1)
 
 
 def _of_phase(parts: list[Part], machine: Machine, took: float) -> dict[str, Term]:

@@ -8,13 +8,14 @@ from typing import Any
 
 import msgspec
 
-from tilewise.files.target import Target
+from tilewise.files.formats import ending_of
+from tilewise.files.target import Target, base_of
 from tilewise.launch import worker
 from tilewise.machine.facts import Facts
 from tilewise.machine.here import machine_here
 from tilewise.machine.profile import machine_key
 from tilewise.machine.terms import Machine
-from tilewise.planning.cost import Cost, Prediction, predict
+from tilewise.planning.cost import TOTAL, Cost, Prediction, predict
 from tilewise.planning.plan import Plan
 
 
@@ -34,14 +35,31 @@ def machine_name(facts: Facts) -> str:
 def cost_of(plan: Plan, target: Target | None) -> Cost:
     """The cost of a job; of one that is done for the slices of a stack, that of one slice."""
     cost: Cost = _room(plan).cost_of(plan, target)
-    return cost
+    return msgspec.structs.replace(cost, habits=_habits(plan, target))
+
+
+def _habits(plan: Plan, target: Target | None) -> dict[str, str]:
+    """What jobs of this kind have in common, phase by phase."""
+    variant = plan.job.variant
+    stored = {"generated" if each.generator else each.encoding for each in plan.job.inputs}
+    read = "/".join([variant.read, *sorted(stored)])
+    written = f"{variant.write}/{ending_of(base_of(target))}" if target is not None else ""
+    kind = "/".join(filter(None, [plan.job.command, variant.algorithm, plan.job.dtype]))
+    return {
+        "input": f"{kind}/input/{read}",
+        **{phase: f"{kind}/{phase}" for phase in ("compute", "exchange", "verify")},
+        "output": f"{kind}/output/{written}",
+        TOTAL: f"{kind}/{read}/{written}",
+    }
 
 
 def cost_after(plan: Plan, target: Target | None, cost: Cost, result: Mapping[str, Any]) -> Cost:
     """The `cost` of a job that is done, whose `result` tells what depended on its numbers."""
     room = _room(plan)
-    after: Cost = room.cost_after(plan, target, result) if hasattr(room, "cost_after") else cost
-    return after
+    if not hasattr(room, "cost_after"):
+        return cost
+    after: Cost = room.cost_after(plan, target, result)
+    return msgspec.structs.replace(after, habits=cost.habits)
 
 
 def _room(plan: Plan) -> Any:

@@ -56,6 +56,10 @@ class Use:
         """The same by one thread of each rank."""
         return Take(term, amount / self.ranks, self.on_node)
 
+    def new_pages(self, amount: float) -> list[Part]:
+        """Memory of that size that nobody has touched yet, by all threads of all ranks."""
+        return [self.shared_out("fault", amount), self.shared_out("recall", amount)]
+
     def sent(self, amount: float, messages: float = 0.0) -> list[Part]:
         """Bytes and messages that one rank receives, while all others do."""
         return [Take(self.message, messages), Take(self.link, amount, self.on_node)]
@@ -77,7 +81,7 @@ def reading(
     `fresh`: into memory that nobody has touched yet.
     """
     size = region.bytes * times
-    pages = [use.shared_out("fault", size)] if fresh else []
+    pages = use.new_pages(size) if fresh else []
     if region.generator:
         return [use.shared_out("generate", size), *pages]
     if region.encoding == "text":
@@ -118,6 +122,11 @@ def at(term: str, path: str) -> str:
     return f"{term}{AT}{mount}" if mount else term
 
 
+def into_cache(path: str) -> list[str]:
+    """The terms of a byte that is written into a new page of the page cache, on the file system of `path`."""
+    return [at("write", path), "recall"]
+
+
 def writing(
     plan: Plan, target: Target | None, use: Use, *, rows: int = 0, whole_rows: bool = True
 ) -> list[Part]:
@@ -129,14 +138,14 @@ def writing(
     size = float(numbers * ITEMSIZE[dtype])
     if kind.text:
         text = numbers * characters(dtype) * 0.8
-        written = use.shared_out(at("write", target.path), text)
-        return [use.shared_out("format", text), *_spread_out(use, size, way), written]
-    term = at("device/write" if way == "uncached" else "write", target.path)
+        written = [use.shared_out(term, text) for term in into_cache(target.path)]
+        return [use.shared_out("format", text), *_spread_out(use, size, way), *written]
+    terms = [at("device/write", target.path)] if way == "uncached" else into_cache(target.path)
     if way in _ROOT:
-        return [Take(term, size), *use.sent(size * (use.ranks - 1) / use.ranks)]
+        return [*(Take(term, size) for term in terms), *use.sent(size * (use.ranks - 1) / use.ranks)]
     calls = rows if not whole_rows else size / use.ranks / LONG_CALL
-    parts: list[Part] = [use.by_way(way, term, size), Take("call", calls / use.threads)]
-    parts += _through_buffer(use, size, way)
+    parts: list[Part] = [use.by_way(way, term, size) for term in terms]
+    parts += [Take("call", calls / use.threads), *_through_buffer(use, size, way)]
     if not kind.one_array and not kind.folder:  # packed by the front when all is done
         parts.append(Take("pack", size))
     return parts + (_spread_out(use, size, way) if way in _EXCHANGING else [])

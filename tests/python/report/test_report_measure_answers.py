@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from measurements import files, node, ping, whole, wrap
 from shown import printed
@@ -21,6 +22,22 @@ def test_no_rate_of_reading_stands_for_one_of_writing() -> None:
     assert [cell.text for cell in fastest.rows[1][2:4]] == ["", ""] and fastest.rows[1][4].value
     assert [fastest.rows[2][place].text for place in (2, 4)] == ["not run", "not run"]
     assert any(note.endswith("no O_DIRECT") for note in fastest.notes)
+
+
+def test_the_fastest_way_to_write_has_the_rate_after_a_pause_beside_it() -> None:
+    lines = files(ranks=(1, 2))
+    without = measure_files.fastest(wrap(lines))
+    assert without is not None and "after a pause" not in [column.title for column in without.columns]
+    new = next(one for one in lines if one.series == "write_new" and one.ranks == 2)
+    rested = msgspec.structs.replace(new, series="write_rested")
+    fastest = measure_files.fastest(wrap([*lines, rested]))
+    assert fastest is not None
+    place = [column.title for column in fastest.columns].index("after a pause")
+    assert [row[place].value for row in fastest.rows] == [None, rested.rate()]
+    assert fastest.rows[1][place + 1].value == max(
+        one.rate() or 0 for one in lines if (one.series, one.ranks) == ("read", 2)
+    )
+    assert any("gives them back" in note for note in fastest.notes)
 
 
 def test_files_name_the_cache_that_they_met_and_whether_writes_were_flushed() -> None:

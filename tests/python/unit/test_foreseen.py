@@ -11,7 +11,7 @@ from machines import facts
 from tilewise.files.region import Region
 from tilewise.files.target import find_target
 from tilewise.machine import profile
-from tilewise.machine.terms import Machine, Term
+from tilewise.machine.terms import Habit, Machine, Term
 from tilewise.operations.learning import learned
 from tilewise.operations.multiply.cost import cost_of
 from tilewise.operations.multiply.options import Multiply
@@ -53,18 +53,20 @@ def test_what_was_measured_stays_when_runs_are_forgotten(
     profile.store_terms("here", lambda _: {"copy": measured, "lapack": Term(rate=1e9)})
     for _ in range(3):
         known = Machine(name="here", terms=profile.load().terms["here"])
-        cost = Cost(phases={"compute": [Take("copy", 7e9), Take("lapack@local", 1e9), Take("lapack", 1e9)]})
+        cost = Cost(phases={"compute": [Take("copy", 7e9), Take("plain", 1e9), Take("lapack", 1e9)]})
         taught = learned(cost, known, {"compute": 9.0})
-        assert set(taught) == {"copy", "lapack@local", "lapack"} and taught["copy"].rate != measured.rate
-        profile.store_terms("here", lambda now, taught=taught: now | taught)
-    assert profile.forget_terms() == 3
+        assert set(taught) == {"copy", "plain", "lapack"} and taught["copy"].rate != measured.rate
+        taught_both = taught, {"svd": Habit(factor=2.0, runs=1)}
+        profile.store_taught("here", lambda now, _, both=taught_both: (now | both[0], both[1]))
+    assert profile.forget_terms() == 4
+    assert not profile.load().habits
     ((name, left),) = profile.load().terms["here"].items()
     assert (name, left.rate, left.source, left.runs) == ("copy", 7e9, "measured", 0)
 
 
 def test_a_faster_way_that_is_not_taken_has_a_reason(here: InProcess) -> None:
     """On this machine `jacobi` is predicted to be faster than what the rule takes."""
-    terms = '{"lapack@two_stage": {"rate": 1e6}, "gemm/float64": {"rate": 35e9}}'
+    terms = '{"lapack": {"rate": 1e6}, "gemm/float64": {"rate": 35e9}}'
     with open("slow.json", "w") as file:
         file.write(f'{{"nodes": 1, "cores": 2, "memory": 68719476736, "terms": {terms}}}')
     said = here("plan", "svd", "random:900x900", "--machine", "slow.json").stdout

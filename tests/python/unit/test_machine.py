@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tilewise.base import memory
 from tilewise.launch.environment import blas_warnings, for_ranks
-from tilewise.machine import cpu, facts, profile, storage
+from tilewise.machine import cpu, facts, here, host, profile, storage
 
 TILE = profile.Tile(32, 64, True, 1.5e9)
 
@@ -18,6 +18,33 @@ def write(folder: Path, files: dict[str, str]) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("bits", "reports"), [("01100101", True), ("0110000010", False), ("", False), (None, False)]
+)
+def test_a_balloon_says_whether_free_pages_are_reported(
+    tmp_path: Path, bits: str | None, reports: bool
+) -> None:
+    if bits is not None:
+        write(tmp_path, {"virtio0/features": "000000", "virtio1/features": bits})
+    assert host.free_page_reporting(f"{tmp_path}/virtio*/features") == reports
+
+
+def test_a_machine_has_rested_once_its_last_job_is_long_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(here, "free_page_reporting", lambda: True)
+    there = facts.gather()
+    assert here.machine_here(there, "key").rested
+    profile.job_ended()
+    assert not here.machine_here(there, "key").rested
+    (stamp,) = tmp_path.rglob("last-job")
+    os.utime(stamp, (0, 0))
+    assert here.machine_here(there, "key").rested
+    monkeypatch.setattr(here, "free_page_reporting", lambda: False)
+    assert not here.machine_here(there, "key").rested
 
 
 def test_this_machine_has_what_it_must_have() -> None:

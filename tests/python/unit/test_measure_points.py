@@ -18,6 +18,7 @@ from tilewise.machine.topology import Core, Topology
 from tilewise.measurement import compute, files, lines, memory, messages, points, run, stored
 from tilewise.measurement.request import Request
 from tilewise.measurement.result import Disturbance, Level, Line, Matrix, Measurement
+from tilewise.measurement.terms import terms_of
 from tilewise.statistics.summary import Summary
 
 GIB = 1 << 30
@@ -37,6 +38,33 @@ def every(request: Request, tmp_path: Path) -> list[points.Launch]:
         *memory.launches(request, FACTS),
         *compute.launches(request, FACTS),
     ]
+
+
+def test_one_file_is_written_after_a_pause_where_free_pages_are_the_hosts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def paused(request: Request) -> list[tuple[str, int, int]]:
+        launches = files.launches(request, FACTS, "/x/sample")
+        asks = [ask for launch in launches for ask in launch.asks if ask.point.pause]
+        return [(ask.point.name, ask.ranks, ask.point.pause) for ask in asks]
+
+    monkeypatch.setattr(files, "free_page_reporting", lambda: True)
+    assert paused(Request()) == [("positioned", 1, 3), ("positioned", FACTS.cores, 3)]
+    assert not paused(Request(io=["positioned"])) and not paused(Request(blocks=[4096]))
+    monkeypatch.setattr(files, "free_page_reporting", lambda: False)
+    assert not paused(Request())
+
+
+def test_what_a_write_after_a_pause_takes_longer_is_a_term() -> None:
+    def written(series: str, rate: float, ranks: int) -> Line:
+        return line("file", "positioned", rate, series=series, ranks=ranks, bytes=1 << 20, blocks=64)
+
+    found = [written("write_new", 4e9, 1), written("write_new", 6e9, 2)]
+    rested = [written("write_rested", 1e9, 1), written("write_rested", 2e9, 2)]
+    recall = terms_of([*found, *rested], 2)["recall"]
+    assert (recall.rate, recall.node) == pytest.approx((4e9 / 3, 3e9))
+    faster = [written("write_rested", 5e9, 1), written("write_rested", 7e9, 2)]
+    assert "recall" not in terms_of([*found, *faster], 2) and "recall" not in terms_of(found, 2)
 
 
 def test_keys_are_told_apart_and_do_not_depend_on_how_often(tmp_path: Path) -> None:

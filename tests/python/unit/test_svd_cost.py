@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from machines import facts
 from tilewise.files.region import Region
-from tilewise.machine.terms import OF_SVD, Machine, Term
+from tilewise.machine.terms import Machine
 from tilewise.operations.svd.cost import cost_after, cost_of
-from tilewise.operations.svd.options import ALGORITHMS, Svd
+from tilewise.operations.svd.options import Svd
 from tilewise.operations.svd.variants import plan_svd
 from tilewise.planning.cost import predict
 from tilewise.planning.plan import Plan
@@ -69,19 +69,6 @@ def test_where_another_algorithm_took_over_nothing_is_sure() -> None:
         True,
         False,
     ]
-
-
-def test_what_is_known_of_an_algorithm_counts_for_it_alone() -> None:
-    slow = Machine(name="m", cores=2, terms={"lapack@serial": Term(rate=1e6)})
-    usual = Machine(name="m", cores=2)
-    for algorithm, times in (("serial", 15e3), ("local", 1)):
-        cost = cost_of(planned(300, 300, algorithm=algorithm), None)
-        ratio = predict(cost, slow).phases["compute"] / predict(cost, usual).phases["compute"]
-        assert ratio == pytest.approx(times)
-
-
-def test_all_algorithms_have_terms_of_their_own() -> None:
-    assert sorted(OF_SVD) == sorted([*ALGORITHMS, "proof"])
 
 
 def test_rows_that_ranks_factor_first_are_not_swept() -> None:

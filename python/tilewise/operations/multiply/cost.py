@@ -20,7 +20,7 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region
 from tilewise.files.target import Target
 from tilewise.launch.constants import constants
-from tilewise.machine.terms import AT, FREIVALDS, gemm
+from tilewise.machine.terms import gemm
 from tilewise.operations.multiply.need import Sizes
 from tilewise.operations.multiply.rings import Rings
 from tilewise.operations.multiply.traffic import GETTING, traffic, widths
@@ -65,6 +65,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
     return Cost(
         phases=phases,
         behind=behind,
+        peculiar=("verify",),
         ranks=use.ranks_and_nodes,
         messages=None if job.symmetric or job.stage[0] else counted.messages,
         exchanged=None if job.symmetric or job.stage[0] else counted.bytes,
@@ -137,7 +138,7 @@ def _compute(plan: Plan, use: Use, strassen: bool) -> list[Part]:
     m, n, item = job.inputs[0].shape[0], job.inputs[1].shape[1], ITEMSIZE[job.dtype]
     mapped = [each for each in job.inputs if _in_place(plan, each)]
     pages = [part for each in mapped for part in touching(each, use)]
-    return [_product(plan, use, strassen), *pages, use.shared_out("fault", float(m * n * item))]
+    return [_product(plan, use, strassen), *pages, *use.new_pages(float(m * n * item))]
 
 
 def _in_place(plan: Plan, region: Region) -> bool:
@@ -194,7 +195,7 @@ def _verify(plan: Plan, target: Target | None, use: Use) -> list[Part]:
     (m, k), n, item = left.shape, right.shape[1], ITEMSIZE[job.dtype]
     if job.verify == "fast":
         checked = max(8, item)  # bytes of a number: the check computes in float64
-        parts: list[Part] = [use.shared_out(f"copy{AT}{FREIVALDS}", (m * k + 2 * k * n + m * n) * checked)]
+        parts: list[Part] = [use.shared_out("copy", (m * k + 2 * k * n + m * n) * checked)]
         if job.read_back:
             parts.append(use.shared_out(at("read", target.path if target else ""), float(m * n * item)))
         return parts

@@ -38,7 +38,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
     output = writing(plan, target, use, rows=rows, whole_rows=whole)
     tiled = variant.tile != (0, 0)
     if not tiled:  # both fields are touched before anything is read
-        inputs.append(use.shared_out("fault", 2.0 * source.rows / sweeps.planes * source.columns * item))
+        inputs += use.new_pages(2.0 * source.rows / sweeps.planes * source.columns * item)
     halo = Traffic(0, 0, 0, 0)
     if not tiled and variant.exchange not in ("none", "shared"):
         halo = traffic(

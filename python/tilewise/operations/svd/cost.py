@@ -18,7 +18,7 @@ of its blocks tells nothing of those that `multiply` forms.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -26,11 +26,11 @@ import msgspec
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.target import Target
 from tilewise.launch import job
-from tilewise.machine.terms import AT, gemm
+from tilewise.machine.terms import gemm
 from tilewise.operations.svd.chosen import FEWEST, MOST, READINGS, is_high
 from tilewise.operations.svd.jacobi import is_tall
 from tilewise.planning.cost import Cost, Longest, Part, Take
-from tilewise.planning.file_cost import Use, at, reading
+from tilewise.planning.file_cost import Use, into_cache, reading
 from tilewise.planning.plan import Plan
 
 _ROTATIONS = {"eigen": 1.0, "qr": 10.0, "none": 13.0}  # sweeps of them, after a start
@@ -92,12 +92,16 @@ def _cost(plan: Plan, target: Target | None, course: Course) -> Cost:
     return Cost(
         phases={
             "input": inputs,
-            "compute": _named(_compute(plan, wanted, use, m, n, k, course), variant.algorithm),
+            "compute": _compute(plan, wanted, use, m, n, k, course),
             "exchange": [] if hidden else exchange,
-            "output": [use.shared_out(at("write", target.path if target else ""), float(files * item))],
+            "output": [
+                use.shared_out(term, float(files * item))
+                for term in into_cache(target.path if target else "")
+            ],
             "verify": _verify(plan, wanted, use, k),
         },
         behind={"exchange": exchange} if hidden else {},
+        peculiar=("compute", "verify"),
         ranks=use.ranks_and_nodes,
         sure=course.sure,
         course=course.between,
@@ -109,18 +113,6 @@ def _cost(plan: Plan, target: Target | None, course: Course) -> Cost:
 def _by_panels(variant: job.Variant) -> bool:
     """Whether the matrix is read through a few buffers, again and again."""
     return variant.algorithm in ("randomized", "tall")
-
-
-def _named(parts: Iterable[Part], what: str) -> list[Part]:
-    """The parts, whose terms are those of `what` where anything is known of it."""
-    return [
-        Longest(tuple(_named(part.parts, what)))
-        if isinstance(part, Longest)
-        else part._replace(term=f"{part.term}{AT}{what}")
-        if isinstance(part, Take)
-        else part
-        for part in parts
-    ]
 
 
 def _compute(plan: Plan, wanted: job.Svd, use: Use, m: int, n: int, k: int, course: Course) -> list[Part]:
@@ -218,4 +210,4 @@ def _verify(plan: Plan, wanted: job.Svd, use: Use, k: int) -> list[Part]:
     numbers = float(m) * n + factors
     again = reading(source, plan.job.variant.read, use, fresh=False)  # by panels
     probed = use.shared_out("lapack", 2 * _PROBES * numbers), use.shared_out("copy", 8 * numbers)
-    return [*again, *_named(probed, "proof")]
+    return [*again, *probed]

@@ -55,7 +55,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
     elif streams and variant.read in DEALT:
         inputs.append(use.by_ranks("copy", 2.0 * source.bytes))
     elif not streams:
-        turning.append(use.shared_out("fault", source.bytes))
+        turning += use.new_pages(source.bytes)
     exchange = use.sent(sent.most * item, sent.most_messages) if sent.messages else []
     return Cost(
         phases={
