@@ -41,7 +41,7 @@ PYTHON_FLOORS: list[set[str]] = [
 ]
 # Calls that one module makes for all, and which one.
 ONLY_THERE = {"prctl": "base/processes.py", "pidfd_open": "base/processes.py"}
-MAX_LINES = 400
+MAX_LINES = 600
 MAX_COLUMNS = 120  # of C++; a formatter cuts code there, and leaves comments alone
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"tilewise/(\w+)/|<tilewise/(\w+)/)')
 MPI_INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]mpi\.h[>"]')
