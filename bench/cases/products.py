@@ -1,6 +1,6 @@
 """The product kernel alone beside numpy's matmul, on squares and random shapes; what the table should say.
 
-The table is `cpp/tilewise/kernel/product/processors.cpp`. Where it takes our own tiles, rows named "tiles
+The table is `cpp/tilewise/kernel/product/gemm_blocking.cpp`. Where it takes our own tiles, rows named "tiles
 over BLAS" say whether that is right on this machine: above one, it is.
 """
 

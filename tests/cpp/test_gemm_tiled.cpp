@@ -9,7 +9,7 @@
 
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/backend.hpp"
-#include "tilewise/kernel/product/gemm_loops.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/kernel/product/gemm_tiled.hpp"
 
 using namespace tilewise;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tilewise/grid/symmetric.hpp"
-#include "tilewise/kernel/product/gemm_loops.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/kernel/product/symmetric.hpp"
 
 using namespace tilewise;

@@ -18,7 +18,7 @@
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/grid/grid.hpp"
-#include "tilewise/kernel/sweep/boundary.hpp"
+#include "tilewise/kernel/sweep/sweep.hpp"
 
 namespace tilewise::stencil {
 

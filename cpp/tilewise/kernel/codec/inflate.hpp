@@ -20,7 +20,4 @@ namespace tilewise::kernel {
 /// length and its distance. While 8 bytes are left to read and 300 to write, nothing else is checked.
 std::int64_t inflate(const std::byte* from, std::int64_t packed, std::byte* to, std::int64_t room);
 
-/// The checksum of RFC 1950.
-std::uint32_t adler32(const std::byte* data, std::int64_t bytes);
-
 }  // namespace tilewise::kernel

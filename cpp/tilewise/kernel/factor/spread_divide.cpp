@@ -3,21 +3,209 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <vector>
 
-#include "tilewise/grid/partition.hpp"
+#include "tilewise/grid/grid.hpp"
 #include "tilewise/kernel/factor/lapack_number.hpp"
 #include "tilewise/kernel/factor/spread_eigen.hpp"
-#include "tilewise/kernel/factor/tridiagonal_merge.hpp"
 
 namespace tilewise::kernel {
 namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// An eigenvalue as what is nearest of D, and how far it is from there: so that its distance from any of D has all
+/// digits.
+struct Root {
+    std::int64_t nearest = 0;
+    double beyond = 0;
+};
+
+/// Of two values, where LAPACK has no distances to tell: each is a root of a quadratic of its distance from either,
+/// and the sign of its linear term says how not to cancel.
+Root root_of_two(std::int64_t index, const std::vector<double>& poles, const std::vector<double>& z, double beside) {
+    const double gap = poles[1] - poles[0], sum = beside * (z[0] * z[0] + z[1] * z[1]);
+    if (index == 0) {  // t² − (gap + sum)·t + |b|·z₁²·gap = 0, the smaller one, from the lower
+        const double b = gap + sum, c = beside * z[0] * z[0] * gap;
+        const double apart = gap - beside * (z[0] * z[0] - z[1] * z[1]);
+        const double root = std::hypot(apart, 2 * beside * z[0] * z[1]);  // of b² − 4c
+        return {0, 2 * c / (b + root)};
+    }
+    // t² + (gap − sum)·t − |b|·z₂²·gap = 0, the positive one, from the upper
+    const double b = gap - sum, c = beside * z[1] * z[1] * gap, root = std::sqrt(b * b + 4 * c);
+    return {1, b > 0 ? 2 * c / (b + root) : (root - b) / 2};
+}
+
+// Two halves of a symmetric tridiagonal matrix, each decomposed, become the whole: one step of divide and conquer, in
+// parts that ranks can share.
+//
+//      [ T₁ b ]  =  [ T₁'   ] + |b|·[ 1  ±1 ]     T₁' = Q₁·D₁·Q₁ᵀ, T₂' alike, so that T is orthogonally similar to
+//      [ b T₂ ]     [    T₂']       [ ±1  1 ]     D + |b|·z·zᵀ, z the last row of Q₁ and, with the sign of b, the first
+//                                                 one of Q₂; λ are roots of 1 + |b|·Σ zᵢ²/(dᵢ − λ) = 0
+//
+// What has a z that is too small, and all but one of equal d, are eigenvalues already. The vectors are those of a z
+// that fits the roots exactly, which makes them orthogonal.
+//
+//      each root by itself ──▶ all roots known ──▶ each weight by itself ──▶ all known ──▶ each vector by itself
+//
+// M. Gu, S. Eisenstat, "A divide-and-conquer algorithm for the symmetric tridiagonal eigenproblem", 1995; F. Tisseur,
+// J. Dongarra, "A parallel divide and conquer algorithm for the symmetric eigenvalue problem on distributed memory
+// architectures", 1999.
+class TridiagonalMerge {
+public:
+    /// D of both halves one after the other, and z; `beside` is |b|. All numbers of the matrix are about 1 at most.
+    TridiagonalMerge(std::vector<double> d, std::vector<double> z, double beside)
+        : d_(std::move(d)),
+          beside_(2 * beside) {
+        for (double& value : z) {  // two rows of length 1
+            value *= std::sqrt(0.5);
+        }
+        deflate(std::move(z));
+    }
+
+    /// How many eigenvalues are roots, and not of D.
+    std::int64_t roots() const { return static_cast<std::int64_t>(kept_.size()); }
+    /// Five steps of some ten operations for each of D (R.-C. Li, "Solving secular equations stably and efficiently",
+    /// LAPACK Working Note 89).
+    Root root(std::int64_t index) const {
+        tell<double>({50 * static_cast<double>(roots()), 0});
+        if (roots() == 1) {
+            return {0, beside_ * z_[0] * z_[0]};
+        }
+        if (roots() == 2) {
+            return root_of_two(index, poles_, z_, beside_);
+        }
+        std::vector<double> apart(z_.size());
+        const int size = lapack_int(roots()), number = lapack_int(index + 1);
+        double value = 0;
+        int info = 0;
+        TILEWISE_BLAS(dlaed4_)(&size, &number, poles_.data(), z_.data(), apart.data(), &beside_, &value, &info);
+        check_lapack(info, "laed4");
+        const auto nearest =
+            std::min_element(apart.begin(), apart.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
+        return {nearest - apart.begin(), -*nearest};
+    }
+    /// Takes them all, and then knows the eigenvalues.
+    void take_roots(const Root* roots) {
+        roots_.assign(roots, roots + kept_.size());
+        std::vector<double> values;
+        for (const Root& root : roots_) {
+            values.push_back(poles_[at(root.nearest)] + root.beyond);
+            order_.push_back(std::ssize(order_));
+        }
+        for (const std::int64_t i : out_) {
+            order_.push_back(-1 - i);
+        }
+        const auto value = [&](std::int64_t one) { return one < 0 ? d_[at(-1 - one)] : values[at(one)]; };
+        std::stable_sort(order_.begin(), order_.end(), [&](auto i, auto j) { return value(i) < value(j); });
+        for (const std::int64_t one : order_) {
+            values_.push_back(value(one));
+        }
+    }
+    double weight(std::int64_t index) const {
+        tell<double>({8 * static_cast<double>(roots()), 0});
+        double square = -apart(index, index);
+        for (std::int64_t j = 0; j < roots(); ++j) {
+            if (j != index) {
+                square *= apart(index, j) / (poles_[at(index)] - poles_[at(j)]);
+            }
+        }
+        return std::copysign(std::sqrt(std::abs(square)), z_[at(index)]);
+    }
+    void take_weights(const double* weights) { weights_.assign(weights, weights + kept_.size()); }
+
+    /// Ascending.
+    const std::vector<double>& values() const { return values_; }
+    /// The eigenvector of one of them: by so much it has of each vector of the halves. `to` is zero at first.
+    void vector(std::int64_t value, double* to) const {
+        const std::int64_t one = order_[at(value)];
+        if (one < 0) {
+            to[-1 - one] = 1;
+        } else {
+            tell<double>({7 * static_cast<double>(roots()), 0});
+            double squares = 0;
+            for (std::int64_t i = 0; i < roots(); ++i) {
+                const double part = weights_[at(i)] / apart(i, one);
+                squares += part * part;
+                to[kept_[at(i)]] = part;
+            }
+            const double norm = std::sqrt(squares);
+            for (const std::int64_t i : kept_) {
+                to[i] /= norm;
+            }
+        }
+        for (auto turned = rotations_.rbegin(); turned != rotations_.rend(); ++turned) {
+            const double in = to[turned->in], out = to[turned->out];
+            to[turned->in] = turned->c * in - turned->s * out;
+            to[turned->out] = turned->s * in + turned->c * out;
+        }
+    }
+
+private:
+    struct Rotation {
+        std::int64_t out, in;  ///< what leaves, and what it was turned with
+        double c, s;
+    };
+
+    void deflate(std::vector<double> z) {
+        double largest = 0;
+        for (std::size_t i = 0; i < d_.size(); ++i) {
+            largest = std::max({largest, std::abs(d_[i]), std::abs(z[i])});
+        }
+        const double tolerance = 8 * std::numeric_limits<double>::epsilon() * largest;
+        std::vector<std::int64_t> by_size(d_.size());
+        std::iota(by_size.begin(), by_size.end(), 0);
+        std::stable_sort(by_size.begin(), by_size.end(), [&](auto i, auto j) { return d_[at(i)] < d_[at(j)]; });
+        for (const std::int64_t i : by_size) {
+            if (beside_ * std::abs(z[at(i)]) <= tolerance) {
+                out_.push_back(i);
+                continue;
+            }
+            if (!kept_.empty()) {
+                // Turned so that one has all of z, they would be coupled by c·s·(dᵢ − dⱼ), which is left out where it
+                // is rounding.
+                const std::int64_t before = kept_.back();
+                const double both = std::hypot(z[at(i)], z[at(before)]), c = z[at(i)] / both, s = z[at(before)] / both,
+                             lower = d_[at(before)], upper = d_[at(i)];
+                if (std::abs(c * s * (upper - lower)) <= tolerance) {
+                    rotations_.push_back({before, i, c, s});
+                    z[at(i)] = both;
+                    d_[at(before)] = c * c * lower + s * s * upper;
+                    d_[at(i)] = s * s * lower + c * c * upper;
+                    out_.push_back(before);
+                    kept_.back() = i;
+                    continue;
+                }
+            }
+            kept_.push_back(i);
+        }
+        for (const std::int64_t i : kept_) {
+            poles_.push_back(d_[at(i)]);
+            z_.push_back(z[at(i)]);
+        }
+    }
+    /// dᵢ − λ of a root.
+    double apart(std::int64_t index, std::int64_t root) const {
+        const Root& one = roots_[at(root)];
+        return (poles_[at(index)] - poles_[at(one.nearest)]) - one.beyond;
+    }
+
+    std::vector<double> d_;
+    double beside_;
+    std::vector<std::int64_t> kept_, out_;  ///< by D; `poles_` and `z_` are of those that are kept
+    std::vector<Rotation> rotations_;
+    std::vector<double> poles_, z_, weights_, values_;
+    std::vector<Root> roots_;
+    std::vector<std::int64_t> order_;  ///< of the sorted values: a root, or −1 − i for d_[i]
+};
 
 using grid::Partition;
 using grid::Range;
 using Parts = std::vector<Range>;
 using ColumnsOfRank = std::function<Range(int rank)>;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 std::int64_t largest_of(const Parts& parts) {
     std::int64_t most = 0;

@@ -14,6 +14,7 @@
 #include <array>
 #include <atomic>
 #include <complex>
+#include <cstdint>
 #include <limits>
 
 #include "tilewise/base/buffer.hpp"
@@ -25,7 +26,6 @@
 #include "tilewise/kernel/factor/lapack.hpp"
 #include "tilewise/kernel/lent.hpp"
 #include "tilewise/kernel/product/gemm_cuts.hpp"
-#include "tilewise/kernel/product/gemm_loops.hpp"
 #include "tilewise/kernel/product/gemm_tiled.hpp"
 #include "tilewise/kernel/product/thin.hpp"
 
@@ -186,7 +186,31 @@ void by_pieces(const Product& product, std::int64_t pieces, int threads, const B
     }
 }
 
+template <class T> T element(const Operand& operand, std::int64_t row, std::int64_t column) {
+    const auto* data = reinterpret_cast<const T*>(operand.data);
+    return operand.transposed ? data[column * operand.stride + row] : data[row * operand.stride + column];
+}
+
 }  // namespace
+
+void plain_gemm(const Product& p) {
+    const Dtype dtype = p.dtype == Dtype::int64 ? Dtype::uint64 : p.dtype;  // the same bits, and it may wrap
+    with_compute_type(dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        for (std::int64_t i = 0; i < p.m; ++i) {
+            T* c_row = reinterpret_cast<T*>(p.c) + i * p.c_stride;
+            if (!p.accumulate) {
+                std::fill(c_row, c_row + p.n, T{});
+            }
+            for (std::int64_t l = 0; l < p.k; ++l) {
+                const T factor = element<T>(p.a, i, l);
+                for (std::int64_t j = 0; j < p.n; ++j) {
+                    c_row[j] += factor * element<T>(p.b, l, j);
+                }
+            }
+        }
+    });
+}
 
 double operations(const Product& p) {
     const double each = p.dtype == Dtype::complex64 || p.dtype == Dtype::complex128 ? 8 : 2;

@@ -58,6 +58,9 @@ void gemm(const Product& product, int threads, Kernel kernel = Kernel::fast, con
 /// Whether `kernel` computes this product by our own tiles.
 bool takes_tiles(Kernel kernel, const Product& product);
 
+/// Three loops, in the order that walks B and C along their rows. The reference that fast kernels are compared with.
+void plain_gemm(const Product& product);
+
 /// What `kernel` computes large products of this type with on this processor, for the record.
 std::string gemm_kernel_name(Kernel kernel, Dtype dtype);
 

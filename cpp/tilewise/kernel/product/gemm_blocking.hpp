@@ -1,4 +1,8 @@
-// How large the blocks of a product are, from the caches and the tile alone: an analytical model.
+// How large the blocks of a product are, and whether our own tiles compute it: from a table of processors.
+//
+// A row is found by what the processor says of itself, and says nothing that changes from run to run: bits of results
+// depend on it. `bench/run.py products` measures what a row for the machine at hand should say. How large blocks are
+// follows from the caches and the tile alone, by an analytical model:
 //
 //     second-level cache, half of it:   A's block, rows × depth         the other half: panels of B that pass by, C
 //     third-level cache, its share:     B's block, depth × columns
@@ -19,12 +23,45 @@
 // T. Low, F. Igual, T. Smith, E. Quintana-Ortí, "Analytical modeling is enough for high-performance BLIS", 2016.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-
-#include "tilewise/kernel/product/processors.hpp"
+#include <span>
+#include <string_view>
 
 namespace tilewise::kernel {
+
+/// KiB of the caches that count here: what one core has to itself, and its share of what all share.
+struct Caches {
+    std::int64_t second, third;
+};
+
+/// What a processor says of itself: CPUID's family and model, or an Arm core's implementer and part.
+struct ProcessorId {
+    enum class Kind { other, amd, intel, arm } kind = Kind::other;
+    int family = 0, model = 0;
+};
+
+/// Whether our own tiles are the choice, for each type of number.
+struct OwnTiles {
+    bool float32, float64;
+};
+
+struct Processor {
+    std::string_view name;
+    ProcessorId::Kind kind;
+    int family, first_model, last_model;
+    Caches caches;
+    OwnTiles own;
+    std::string_view because;  ///< measured, or what it follows from
+};
+
+/// Every row; of those that match, the first counts. The last ones match whatever is left of a kind, and anything.
+std::span<const Processor> processors();
+
+/// The row of this processor; the same for the life of the process.
+const Processor& processor();
+
+/// The row for what a processor says of itself.
+const Processor& processor_of(const ProcessorId& id);
 
 struct Blocking {
     std::int64_t depth;    ///< of both blocks; part of what a result's bits depend on
