@@ -6,13 +6,54 @@
 //                                                             each is delivered as soon as it is there
 //
 // Where sets come one by one, nobody knows beforehand where their messages lie: these are put into the receiver's
-// window (see put.cpp).
-#include "tilewise/mpi/exchange/put.hpp"
-#include "tilewise/mpi/group.hpp"
+// window (see Put).
+#include <cstring>
+#include <vector>
+
+#include "tilewise/mpi/exchange/exchange.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::mpi {
 namespace {
+
+/// Some ranks of a communicator, as MPI's post and start want them.
+class Group {
+public:
+    /// `ranks` of `comm`, each once. Made out of the communicator's own, which is freed at once. Not collective.
+    Group(MPI_Comm comm, const std::vector<int>& ranks) {
+        MPI_Group all = MPI_GROUP_NULL;
+        check(MPI_Comm_group(comm, &all), "MPI_Comm_group");
+        check(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &group_), "MPI_Group_incl");
+        check(MPI_Group_free(&all), "MPI_Group_free");
+    }
+    Group(const Group&) = delete;
+    Group& operator=(const Group&) = delete;
+    ~Group() {
+        if (group_ != MPI_GROUP_NULL && group_ != MPI_GROUP_EMPTY && !must_not_free()) {
+            MPI_Group_free(&group_);
+        }
+    }
+
+    MPI_Group get() const { return group_; }
+
+private:
+    MPI_Group group_ = MPI_GROUP_NULL;
+};
+
+/// The ranks that `pieces` go to or come from, each once.
+template <class Pieces> std::vector<int> peers_of(const Pieces& pieces) {
+    std::vector<int> ranks;
+    for (const auto& piece : pieces) {
+        bool known = false;
+        for (const int rank : ranks) {
+            known = known || rank == piece.peer;
+        }
+        if (!known) {
+            ranks.push_back(piece.peer);
+        }
+    }
+    return ranks;
+}
 
 class Get final : public Exchange {
 public:
@@ -121,11 +162,81 @@ private:
     std::vector<MPI_Request> requests_;
 };
 
+// Messages put straight into the receiver's window, under a lock that is held all along: for sets that come one by one,
+// between ranks that always exchange both ways.
+//
+//     window of a rank   [ tag 0, even set | tag 1, even | tag 0, odd | tag 1, odd ]
+//
+//     sender             Put, flush, then an empty message: it is there
+//     receiver           waits for the empty message, and copies out
+//
+// Two places in turn are enough: who puts for set s + 2 has heard from that neighbour in set s + 1, which it began
+// after it had copied set s out.
+class Put final : public Exchange {
+public:
+    explicit Put(const Setting& setting)
+        : Exchange(setting, Memory::own),
+          tags_(setting.tags),
+          largest_(setting.largest * item()),
+          exposed_(allocate_window(comm(), static_cast<std::size_t>(2 * tags_ * largest_))) {
+        check(MPI_Win_lock_all(0, exposed_.window.get()), "MPI_Win_lock_all");
+    }
+
+    ~Put() override {
+        if (!must_not_free()) {
+            MPI_Win_unlock_all(exposed_.window.get());
+        }
+    }
+
+    void ready(std::size_t index) override {
+        const Bound& m = out()[index];
+        check(MPI_Put(m.data, m.span.count(), m.span.type(), m.peer, place_of(m), m.span.count(), m.span.type(),
+                      exposed_.window.get()),
+              "MPI_Put");
+        if (index + 1 == out().size()) {
+            say_so();
+        }
+    }
+
+protected:
+    void move(const Arrived& arrived) override {
+        for (std::size_t index = 0; index < in().size(); ++index) {
+            const Bound& m = in()[index];
+            check(MPI_Recv(nullptr, 0, MPI_BYTE, m.peer, m.tag, comm().get(), MPI_STATUS_IGNORE), "MPI_Recv");
+            check(MPI_Win_sync(exposed_.window.get()), "MPI_Win_sync");
+            std::memcpy(m.data, exposed_.data + place_of(m), static_cast<std::size_t>(m.size() * item()));
+            deliver(index, arrived);
+        }
+        check(MPI_Waitall(static_cast<int>(notices_.size()), notices_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+        notices_.clear();
+        parity_ = 1 - parity_;
+    }
+
+private:
+    void say_so() {
+        for (const Bound& m : out()) {
+            check(MPI_Win_flush(m.peer, exposed_.window.get()), "MPI_Win_flush");
+            check(
+                MPI_Isend(nullptr, 0, MPI_BYTE, m.peer, m.tag, comm().get(), &notices_.emplace_back(MPI_REQUEST_NULL)),
+                "MPI_Isend");
+        }
+    }
+
+    /// Bytes from the window's beginning.
+    MPI_Aint place_of(const Message& message) const {
+        return static_cast<MPI_Aint>((parity_ * tags_ + message.tag) * largest_);
+    }
+
+    std::int64_t tags_, largest_, parity_ = 0;
+    Exposed exposed_;
+    std::vector<MPI_Request> notices_;
+};
+
 }  // namespace
 
 std::unique_ptr<Exchange> make_one_sided(ExchangeKind kind, const Setting& setting) {
     if (setting.sets.empty()) {
-        return make_put(setting);
+        return std::make_unique<Put>(setting);
     }
     return std::make_unique<Get>(kind, setting);
 }
