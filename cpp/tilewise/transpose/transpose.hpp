@@ -16,6 +16,10 @@
 
 namespace tilewise::transpose {
 
+/// The exchanges that a transposition takes.
+inline constexpr auto exchange_names =
+    mpi::exchange_names_without(mpi::ExchangeKind::none, mpi::ExchangeKind::persistent);
+
 /// How rank 0 writes what it gathered: a call for each row of a block, a file view for each block, or all in one piece.
 enum class RootWrite { rows, view, whole };
 inline constexpr std::array<std::string_view, 3> root_write_names{"rows", "view", "whole"};

@@ -16,7 +16,6 @@
 #include "tilewise/stencil/margins.hpp"
 #include "tilewise/svd/algorithms.hpp"
 #include "tilewise/svd/sweeps.hpp"
-#include "tilewise/transpose/redistribute.hpp"
 #include "tilewise/worker/build.hpp"
 #include "tilewise/worker/constants.hpp"
 
