@@ -23,4 +23,7 @@ bool needs_driver(const std::string& name);
 /// machine cannot have such memory; MemoryError and IoError where the driver fails.
 std::unique_ptr<BlockMemory> make_memory(const std::string& name, int number);
 
+/// The text of pattern.ptx, by which a device makes and checks content.
+const char* pattern_text();
+
 }  // namespace tilewise::device
