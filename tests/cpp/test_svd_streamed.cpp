@@ -6,7 +6,7 @@
 
 #include "svd_file_cases.hpp"
 #include "tilewise/kernel/factor/stacked_qr.hpp"
-#include "tilewise/svd/tall_steps.hpp"
+#include "tilewise/svd/tall_rows.hpp"
 
 using namespace tilewise;
 using namespace tilewise::test;

@@ -1,19 +1,147 @@
 // The road of `jacobi`: read, start, sweep, finish, write; from start to finish as often as is asked for.
-#include "tilewise/svd/jacobi.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <sstream>
+#include <utility>
 
+#include "tilewise/io/checkpoints.hpp"
+#include "tilewise/io/file.hpp"
+#include "tilewise/io/journal.hpp"
+#include "tilewise/kernel/codec/checksum.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
+#include "tilewise/svd/algorithms.hpp"
 #include "tilewise/svd/finish.hpp"
-#include "tilewise/svd/kept.hpp"
 #include "tilewise/svd/sweeps.hpp"
 
 namespace tilewise::svd {
 namespace {
+
+/// The files hold as many numbers as there are, in rows that may have been planned longer.
+io::CheckpointOptions of_height(io::CheckpointOptions options, std::int64_t columns, std::int64_t height) {
+    for (io::Region& slot : options.slots) {
+        if (slot.rows != columns || slot.columns < height) {
+            throw UsageError(slot.name + ": has no room for " + std::to_string(columns) + " columns of " +
+                             std::to_string(height) + " numbers");
+        }
+        slot.columns = height;
+    }
+    return options;
+}
+
+template <class T> std::size_t bytes_of(const Block<T>& block, std::int64_t height) {
+    return static_cast<std::size_t>(block.columns.size() * height) * sizeof(T);
+}
+
+template <class T> std::int64_t offset_of(const io::Region& slot, const Block<T>& block, std::int64_t height) {
+    return slot.offset + block.columns.begin * height * static_cast<std::int64_t>(sizeof(T));
+}
+
+constexpr int half = 32;  // bits of a checksum that a number holds exactly
+
+// Blocks in the midst of the sweeps, kept in files for another start of the job.
+//
+//     a row of the file for each column      block   [ X: rows × width | V: v_rows × width ]
+//                                                    as it lies in memory, at the rows of its columns
+//
+// Another start factors and rotates A as the first did, and then takes the blocks for those that it was to sweep. That
+// holds only if it has got the same ones, bit by bit, as it does on the same ranks and threads: a checksum of them all
+// is kept with the state.
+template <class T> class Kept {
+public:
+    /// Of `columns` columns, each of `height` numbers. @note Collective; throws the same Error on every rank.
+    Kept(Context& context, io::CheckpointOptions options, std::int64_t columns, std::int64_t height)
+        : context_(context),
+          height_(height),
+          checkpoints_(context, of_height(std::move(options), columns, height)),
+          restored_(checkpoints_.restored()) {}
+
+    /// Makes `blocks`, which are about to be swept, what an earlier start has left; returns what its sweeps found.
+    /// @note Collective.
+    Found restore(Blocks<T>& blocks) {
+        begun_ = fingerprint(blocks);
+        const io::Saved* saved = checkpoints_.found();
+        if (saved == nullptr) {
+            return {};
+        }
+        const std::vector<double>& facts = saved->facts;
+        const auto sweeps = static_cast<std::size_t>(saved->version);
+        differs_ = facts.size() != 2 + 2 * sweeps ||
+                   (static_cast<std::uint64_t>(facts[0]) << half | static_cast<std::uint64_t>(facts[1])) != begun_;
+        if (differs_) {
+            restored_.version.reset();
+            return {};
+        }
+        mpi::together(context_.comm, [&] {
+            const Timed timed(context_.ledger, Phase::input, Step::file, "checkpoint");
+            const io::Region& slot = checkpoints_.slot(saved->slot);
+            const io::PosixFile file(slot.path, slot.name, io::PosixFile::Mode::read);
+            for (const Block<T>& block : blocks.all()) {
+                const auto bytes = static_cast<std::int64_t>(bytes_of(block, height_));
+                context_.ledger.count().io_calls +=
+                    file.read(reinterpret_cast<std::byte*>(block.data()), bytes, offset_of(slot, block, height_));
+                context_.ledger.count().read += bytes;
+            }
+        });
+        const auto first = facts.begin() + 2, second = first + saved->version;
+        return {{first, second}, {second, facts.end()}};
+    }
+    /// Keeps the blocks after a sweep, where it is time for that; ends the job where somebody asks for it.
+    /// @note Collective.
+    void look(const Found& found, Blocks<T>& blocks) {
+        const io::Checkpoints::Wish wish = checkpoints_.wish(context_);
+        if (wish == io::Checkpoints::Wish::none) {
+            return;
+        }
+        const Timed timed(context_.ledger, Phase::output, Step::file, "checkpoint");
+        const std::int64_t sweeps = std::ssize(found.off_norm);
+        mpi::together(context_.comm, [&] {
+            const io::Region& slot = checkpoints_.slot(checkpoints_.next());
+            io::PosixFile file(slot.path, slot.name, io::PosixFile::Mode::write);
+            for (const Block<T>& block : blocks.all()) {
+                const auto* data = reinterpret_cast<const std::byte*>(block.data());
+                const auto bytes = static_cast<std::int64_t>(bytes_of(block, height_));
+                context_.ledger.count().io_calls += file.write(data, bytes, offset_of(slot, block, height_));
+                context_.ledger.count().written += bytes;
+                checkpoints_.wrote(sweeps, rows_of(block), data);
+            }
+            file.close();
+        });
+        std::vector<double> facts{static_cast<double>(begun_ >> half),
+                                  static_cast<double>(begun_ & ((std::uint64_t{1} << half) - 1))};
+        facts.insert(facts.end(), found.off_norm.begin(), found.off_norm.end());
+        facts.insert(facts.end(), found.off_squares.begin(), found.off_squares.end());
+        checkpoints_.complete(context_, sweeps, facts);
+        if (wish == io::Checkpoints::Wish::save_and_stop) {
+            mpi::throw_agreed(context_.comm, io::stopped());
+        }
+    }
+
+    const io::Restored& restored() const { return restored_; }
+    /// Whether there was a state, and it belongs to another start.
+    bool differs() const { return differs_; }
+
+private:
+    grid::Block rows_of(const Block<T>& block) const { return {block.columns, {0, height_}}; }
+    /// Of all blocks of all ranks. @note Collective.
+    std::uint64_t fingerprint(Blocks<T>& blocks) const {
+        std::uint64_t sum = 0;
+        for (const Block<T>& block : blocks.all()) {
+            sum += kernel::checksum(reinterpret_cast<const std::byte*>(block.data()), bytes_of(block, height_),
+                                    static_cast<std::uint64_t>(block.columns.begin));
+        }
+        mpi::check(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_UINT64_T, MPI_SUM, context_.comm.get()), "MPI_Allreduce");
+        return sum;
+    }
+
+    Context& context_;
+    std::int64_t height_;
+    io::Checkpoints checkpoints_;
+    io::Restored restored_;
+    std::uint64_t begun_ = 0;
+    bool differs_ = false;
+};
 
 using mpi::check;
 

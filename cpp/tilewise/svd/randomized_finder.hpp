@@ -21,10 +21,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "tilewise/base/array.hpp"
+#include "tilewise/dist/tall_qr.hpp"
 #include "tilewise/svd/randomized_basis.hpp"
-#include "tilewise/svd/randomized_out.hpp"
 #include "tilewise/svd/randomized_pass.hpp"
 
 namespace tilewise::svd {
@@ -51,6 +52,17 @@ struct Quality {
     bool converged = true;
     double norm = 0;     ///< ‖A‖_F
     bool enough = true;  ///< whether they have the share of the matrix that was asked for
+};
+
+/// The K largest singular values with their vectors, row by row; without vectors where only values were wanted.
+template <class T> struct LowRankFactors {
+    std::vector<double> sigma;
+    grid::Range high;                         ///< the rows of the view that this rank has
+    std::int64_t width = 0;                   ///< columns of the view
+    bool transposed = false;                  ///< the view is Aᵀ: `tall` is of V then, `across` of U
+    T* tall = nullptr;                        ///< high × K
+    Array<T> across;                          ///< width × K, the same on all ranks
+    std::shared_ptr<dist::TallQr<T>> memory;  ///< of `tall`; null where there are no vectors
 };
 
 template <class T> class Finder {

@@ -1,6 +1,4 @@
 // Forwards for R, backwards for U, and once more over U where that is what the signs hang on.
-#include "tilewise/svd/tall.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,13 +12,13 @@
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
+#include "tilewise/svd/algorithms.hpp"
 #include "tilewise/svd/energy.hpp"
 #include "tilewise/svd/signs.hpp"
 #include "tilewise/svd/source.hpp"
 #include "tilewise/svd/tall_chain.hpp"
 #include "tilewise/svd/tall_factor.hpp"
 #include "tilewise/svd/tall_rows.hpp"
-#include "tilewise/svd/tall_triangle.hpp"
 #include "tilewise/svd/writer.hpp"
 
 namespace tilewise::svd {

@@ -1,20 +1,31 @@
-// The long factor of a tall matrix, which is written step by step: U, or Vᵀ where A is wide.
+// The factors of a tall matrix: those of the triangle that is left of it, and the long one, U, or Vᵀ where A is wide,
+// which is written step by step.
 #pragma once
 
 #include <optional>
 #include <vector>
 
+#include "tilewise/base/array.hpp"
+#include "tilewise/kernel/scalar.hpp"
 #include "tilewise/svd/signs.hpp"
 #include "tilewise/svd/tall_rows.hpp"
 #include "tilewise/svd/writer.hpp"
 
 namespace tilewise::svd {
 
+template <class T> struct TriangleSvd {
+    std::vector<double> s;  ///< descending
+    Array<T> u, vh;         ///< n×n, column by column; nothing where they are not wanted
+};
+
+/// R = U·diag(s)·Vᴴ, R n×n, column by column, which is destroyed. By gesdd, or by rotations where real columns differ
+/// so much in scale that gesdd would lose small singular values. Memory, in numbers: 9·n² beside R. Not collective.
+template <class T> TriangleSvd<T> decompose_triangle(std::int64_t n, T* r, bool vectors, int threads);
+
 template <class T> class LongFactor {
 public:
-    /// Gets the disk space. `file`: M×K row by row, or, `across`, K×N; it and the options must live as long
-    /// as this. `scaled`: of
-    /// U·diag(s), only where not `across`. @note Collective.
+    /// Gets the disk space. `file`: M×K row by row, or, `across`, K×N; it and the options must live as long as this.
+    /// `scaled`: of U·diag(s), only where not `across`. @note Collective.
     LongFactor(Context& context, const io::Region& file, const std::optional<io::Region>& scaled, bool across,
                const Options& options);
 
@@ -44,6 +55,8 @@ private:
 template <class T>
 Array<T> short_factor(const Array<T>& vh, std::int64_t n, bool across, const std::vector<Sign<T>>& ways);
 
+extern template TriangleSvd<double> decompose_triangle(std::int64_t, double*, bool, int);
+extern template TriangleSvd<kernel::Complex> decompose_triangle(std::int64_t, kernel::Complex*, bool, int);
 extern template Array<double> short_factor(const Array<double>&, std::int64_t, bool, const std::vector<double>&);
 extern template Array<kernel::Complex> short_factor(const Array<kernel::Complex>&, std::int64_t, bool,
                                                     const std::vector<kernel::Complex>&);

@@ -9,7 +9,7 @@
 #include "tilewise/kernel/factor/lapack_number.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/svd/tall.hpp"
+#include "tilewise/svd/algorithms.hpp"
 
 namespace tilewise::svd {
 namespace {

@@ -33,7 +33,7 @@ def sketch_need(
 ) -> int:
     """Bytes of `randomized` on each rank, all but the panels, which have `room`.
 
-    With panels of width W, l vectors (L with padding), as `cpp/tilewise/svd/randomized.hpp` says:
+    With panels of width W, l vectors (L with padding), as `cpp/tilewise/svd/algorithms.hpp` says:
     Q takes W·L, and each of the threads that add up vectors of their own W·L, W·l in float64, and a panel's
     products. A block alone is read while the rank's rows of A·Q are kept, and is then held four times; one
     that joins a space of `basis` columns is held beside that, which takes half as much again where its Ritz

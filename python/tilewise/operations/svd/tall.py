@@ -46,7 +46,7 @@ def _lanes(shape: Shape, variant: Variant, rows: int) -> int:
 def tall_stages(shape: Shape, variant: Variant, options: Svd, step: int, leader: bool) -> list[int]:
     """Bytes of a rank, with `step` bytes of A at a time: while it reads, and between the readings.
 
-    What cpp/tilewise/svd/tall.hpp says, in numbers of which n² make a triangle.
+    What cpp/tilewise/svd/algorithms.hpp says, in numbers of which n² make a triangle.
     """
     n, k, ranks = shape.least, shape.components, variant.ranks
     rows, vectors = step // (n * shape.number), not options.values_only
