@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <memory>
+#include <vector>
 
 #include "tilewise/base/array.hpp"
 #include "tilewise/io/behind.hpp"
@@ -11,11 +14,109 @@
 #include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
+#include "tilewise/multiply/arithmetic.hpp"
+#include "tilewise/multiply/arrange.hpp"
 #include "tilewise/multiply/as_stored.hpp"
-#include "tilewise/multiply/window_blocks.hpp"
+#include "tilewise/multiply/exchange.hpp"
+#include "tilewise/multiply/multiply.hpp"
+#include "tilewise/multiply/part.hpp"
+#include "tilewise/multiply/steps.hpp"
 
 namespace tilewise::multiply {
 namespace {
+
+/// Which part of A, B and C is at hand: rows and columns of C, and the range of k.
+struct Window {
+    grid::Range m, n, k;
+
+    grid::Shape shape() const { return {m.size(), n.size(), k.size()}; }
+};
+
+grid::Block moved(const grid::Block& block, std::int64_t down, std::int64_t right) {
+    return {{block.rows.begin + down, block.rows.end + down}, {block.columns.begin + right, block.columns.end + right}};
+}
+
+/// The blocks that all ranks have of one window, which is what of A and B is in memory while it streams past a tile of
+/// C, and how their panels travel. Windows of the same shape use it one after the other.
+class WindowBlocks {
+public:
+    /// `spare` is taken where it suffices, and freed where it does not. @note Collective.
+    WindowBlocks(Context& context, const io::Region& a, const io::Region& b, Dtype dtype, const Options& options,
+                 const grid::Shape& shape, BlockMemory spare = {})
+        : context_(context),
+          dtype_(dtype),
+          layout_(arrange(context.comm.size(), shape, options)),
+          arithmetic_(context, layout_, dtype, options, Halving{}),
+          layer_(context.comm.split(layout_.layer(me()), layout_.in_layer(me()))),
+          steps_(layout_.steps(me())),
+          a_(side_of(layout_, me(), a, dtype, true)),
+          b_(side_of(layout_, me(), b, dtype, false)),
+          exchange_(make_exchange(
+              options.exchange, layout_.flow(),
+              {context, layer_, layout_.grid(), layout_.place(me()), steps_, a_, b_, std::move(spare)})) {}
+
+    /// See Exchange::give_memory. @note Collective.
+    BlockMemory give_memory() { return exchange_->give_memory(); }
+
+    const grid::Layout& layout() const { return layout_; }
+    grid::Shape shape() const { return layout_.shape(); }
+
+    /// @note Collective, like those below.
+    void load_a(const io::Input& input, const Window& window) {
+        input.load(context_, dtype_, a_of(window), exchange_->a_block());
+    }
+    void load_b(const io::Input& input, const Window& window) {
+        input.load(context_, dtype_, b_of(window), exchange_->b_block());
+    }
+    /// Begin to read what `load` of the same window then finds here.
+    void begin_a(io::Input& input, const Window& window) {
+        input.begin(context_, dtype_, a_of(window), exchange_->a_block());
+    }
+    void begin_b(io::Input& input, const Window& window) {
+        input.begin(context_, dtype_, b_of(window), exchange_->b_block());
+    }
+    void multiply(std::byte* c, bool accumulate, const std::function<void(double share)>& report) {
+        {
+            const Timed timed(context_.ledger, Phase::exchange, "open");
+            exchange_->open();
+        }
+        multiply_steps({context_, layout_, arithmetic_, *exchange_, steps_, dtype_}, c, accumulate, report);
+        exchange_->rewind();
+    }
+
+    /// What this rank has of A and B, in coordinates of the whole matrices. Not collective.
+    Part a(const Window& window) { return part(a_, exchange_->a_block(), layout_.a(me()), window.m, window.k); }
+    Part b(const Window& window) { return part(b_, exchange_->b_block(), layout_.b(me()), window.k, window.n); }
+    /// Bytes that this rank receives while a window is multiplied.
+    std::int64_t received() const {
+        const grid::Block c = layout_.c(me());
+        return grid::received_elements(steps_, layer_.rank(), c.rows.size(), c.columns.size()) *
+               static_cast<std::int64_t>(size_of(dtype_));
+    }
+
+private:
+    int me() const { return context_.comm.rank(); }
+    io::WantedShare a_of(const Window& window) const {
+        return [this, window](int rank) { return grid::Share(moved(layout_.a(rank), window.m.begin, window.k.begin)); };
+    }
+    io::WantedShare b_of(const Window& window) const {
+        return [this, window](int rank) { return grid::Share(moved(layout_.b(rank), window.k.begin, window.n.begin)); };
+    }
+    Part part(const Side& side, const std::byte* data, const grid::Block& block, const grid::Range& rows,
+              const grid::Range& columns) const {
+        const grid::Range inner{0, side.is_a ? block.columns.size() : block.rows.size()};
+        return {side.in_block(data, layer_.rank(), inner), moved(block, rows.begin, columns.begin)};
+    }
+
+    Context& context_;
+    Dtype dtype_;
+    grid::Layout layout_;
+    Arithmetic arithmetic_;
+    mpi::Communicator layer_;
+    std::vector<grid::Step> steps_;
+    Side a_, b_;
+    std::unique_ptr<Exchange> exchange_;
+};
 
 /// The ranges of a length, each of `size` but the last.
 std::vector<grid::Range> ranges(std::int64_t length, std::int64_t size) {
