@@ -1,5 +1,6 @@
 // tilewise-worker: takes a job in on rank 0, does it on all ranks, and sends events out. See docs/reference/seam.md.
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -8,8 +9,11 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "tilewise/base/array.hpp"
 #include "tilewise/base/shown_phase.hpp"
 #include "tilewise/base/work.hpp"
+#include "tilewise/device/facts.hpp"
+#include "tilewise/io/chunk_unpacker.hpp"
 #include "tilewise/io/mapped.hpp"
 #include "tilewise/kernel/backend.hpp"
 #include "tilewise/measure/transpose_tile.hpp"
@@ -18,15 +22,15 @@
 #include "tilewise/mpi/survival.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/build.hpp"
-#include "tilewise/worker/devices.hpp"
 #include "tilewise/worker/events.hpp"
+#include "tilewise/worker/fault.hpp"
 #include "tilewise/worker/job.hpp"
+#include "tilewise/worker/json.hpp"
 #include "tilewise/worker/last_words.hpp"
 #include "tilewise/worker/line.hpp"
 #include "tilewise/worker/run.hpp"
 #include "tilewise/worker/segments.hpp"
 #include "tilewise/worker/survive.hpp"
-#include "tilewise/worker/unpack.hpp"
 
 namespace tilewise::worker {
 namespace {
@@ -117,6 +121,57 @@ std::string read_job_text() {
     }
 }
 
+/// What graphics processors there are, as the driver says, for the front that asks. As JSON; docs/reference/seam.md has
+/// its fields.
+std::string describe_devices() {
+    const device::Facts facts = device::facts();
+    std::vector<Json> devices;
+    for (const device::DeviceFacts& one : facts.devices) {
+        devices.push_back(Json{{"name", one.name},
+                               {"compute", one.compute},
+                               {"memory", one.memory},
+                               {"unified_addressing", one.unified_addressing},
+                               {"managed", one.managed},
+                               {"migrates", one.migrates},
+                               {"peers", one.peers}});
+    }
+    const Json said{{"driver", facts.driver},
+                    {"trouble", facts.found.trouble},
+                    {"simulated", facts.found.simulated},
+                    {"devices", devices}};
+    return said.text();
+}
+
+/// Unpacks samples of packed inputs as ranks would, but in a process of its own and without MPI: writes the numbers of
+/// each input of the job in `text`, row by row as the file stores them, to `out`. The inputs are in chunks, one after
+/// the other: the front compares them with what the format's own library reads there. Throws UsageError for what cannot
+/// be unpacked.
+void unpack_samples(const std::string& text, std::ostream& out) {
+    const Job job = parse_job(text);
+    break_unpacking_if_told(job.fault);
+    io::ChunkUnpacker::Memory memory;
+    Array<std::byte> row;
+    std::atomic<std::int64_t> read = 0, calls = 0;
+    for (const RegionFields& fields : job.inputs) {
+        const io::Region region = region_of(fields);
+        if (region.chunks == nullptr) {
+            throw UsageError(region.name + " is not in chunks");
+        }
+        const io::ChunkUnpacker unpacker(region);
+        const auto count = static_cast<std::int64_t>(region.chunks->offsets.size());
+        for (std::int64_t chunk = 0; chunk < count; ++chunk) {
+            const grid::Block block = unpacker.block_of(chunk);
+            const std::byte* numbers = unpacker.unpack(chunk, memory, read, calls);
+            const std::int64_t bytes = block.columns.size() * static_cast<std::int64_t>(size_of(region.dtype));
+            row.grow(bytes);
+            for (std::int64_t i = block.rows.begin; i < block.rows.end; ++i) {
+                unpacker.copy_row(numbers, block, i, block.columns, row.raw());
+                out.write(reinterpret_cast<const char*>(row.raw()), bytes);
+            }
+        }
+    }
+}
+
 Job receive_job(const mpi::Communicator& comm) {
     std::string text;
     Job job;
@@ -171,6 +226,7 @@ int work(const Arguments& arguments) {
 }
 
 }  // namespace
+
 }  // namespace tilewise::worker
 
 int main(int argc, char** argv) {

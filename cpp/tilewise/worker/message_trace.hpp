@@ -7,7 +7,7 @@
 //
 // The calls are caught by the functions of the same names in interpose*.cpp, and no exchange knows of it. Each rank
 // keeps what it sent and what it received in the order of its calls; when the job is done they are matched (see
-// match.hpp) by source, destination, communicator, tag and order, since MPI promises that messages which could match
+// trace.cpp) by source, destination, communicator, tag and order, since MPI promises that messages which could match
 // the same receive do not overtake.
 //
 // One-sided messages are known to the origin alone: from its MPI_Get or MPI_Put to the return of the call that

@@ -1,6 +1,4 @@
 // Measures point by point, and looks at the cores before and after, so that what disturbed them shows.
-#include "tilewise/worker/run_measure.hpp"
-
 #include <algorithm>
 #include <memory>
 #include <sched.h>
@@ -10,6 +8,7 @@
 #include "tilewise/measure/measure.hpp"
 #include "tilewise/mpi/library.hpp"
 #include "tilewise/mpi/together.hpp"
+#include "tilewise/worker/run.hpp"
 
 namespace tilewise::worker {
 namespace {

@@ -1,6 +1,4 @@
 // Sweeps, and sets their speed beside that of a copy over the same two fields.
-#include "tilewise/worker/run_stencil.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,7 +10,8 @@
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/events.hpp"
-#include "tilewise/worker/resumed.hpp"
+#include "tilewise/worker/journal.hpp"
+#include "tilewise/worker/run.hpp"
 
 namespace tilewise::worker {
 namespace {

@@ -1,11 +1,10 @@
 // Decomposes, and says what it was done with.
-#include "tilewise/worker/run_svd.hpp"
-
 #include <array>
 #include <cmath>
 
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/worker/resumed.hpp"
+#include "tilewise/worker/journal.hpp"
+#include "tilewise/worker/run.hpp"
 
 namespace tilewise::worker {
 namespace {

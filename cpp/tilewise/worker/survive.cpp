@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
+#include <tuple>
 #include <type_traits>
 
-#include "tilewise/io/logs.hpp"
+#include "tilewise/io/file.hpp"
+#include "tilewise/io/pieces.hpp"
 #include "tilewise/mpi/survival.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/events.hpp"
@@ -36,12 +40,75 @@ std::string hexadecimal(std::uint64_t value) {
     return digits;
 }
 
+/// What the logs of a journal say by now, for ranks that go on without a new start of the job by its front.
+struct Logged {
+    int starts = 0;                    ///< how many there were, as far as a log tells
+    std::vector<io::Standing> pieces;  ///< first start first, without lines that are torn or spoilt
+};
+
+/// The piece that a line names, if it is whole: it ends with a checksum of what is before it.
+bool parse(const std::string& line, io::Standing& piece) {
+    const std::size_t space = line.rfind(' ');
+    if (space == std::string::npos) {
+        return false;
+    }
+    std::uint64_t check = 0xcbf29ce484222325;  // FNV-1a
+    for (std::size_t at = 0; at <= space; ++at) {
+        check = (check ^ static_cast<unsigned char>(line[at])) * 0x100000001b3;
+    }
+    long long numbers[4]{};
+    unsigned long long sum = 0, told = 0;
+    if (std::sscanf(line.c_str(), "%lld %lld %lld %lld %llx %llx", &numbers[0], &numbers[1], &numbers[2], &numbers[3],
+                    &sum, &told) != 6 ||
+        told != check) {
+        return false;
+    }
+    piece.block = {{numbers[0], numbers[1]}, {numbers[2], numbers[3]}};
+    piece.sum = sum;
+    return true;
+}
+
+std::tuple<int, std::int64_t, std::int64_t, std::int64_t, std::int64_t> key(const io::Standing& piece) {
+    const grid::Block& block = piece.block;
+    return {piece.start, block.rows.begin, block.rows.end, block.columns.begin, block.columns.end};
+}
+
+/// Reads all logs in `folder`, as the front does (`tilewise.base.journal`). Throws IoError. Not collective.
+Logged read_logs(const std::string& folder) {
+    Logged found;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+        const std::string name = entry.path().filename().string();
+        io::Standing piece;
+        int rank = 0, length = 0;
+        if (std::sscanf(name.c_str(), "%d-%d.log%n", &piece.start, &rank, &length) != 2 ||
+            length != static_cast<int>(name.size())) {
+            continue;
+        }
+        found.starts = std::max(found.starts, piece.start + 1);
+        std::ifstream lines(entry.path(), std::ios::binary);
+        for (std::string line; std::getline(lines, line) && !lines.eof();) {
+            if (parse(line, piece)) {
+                found.pieces.push_back(piece);
+            }
+        }
+    }
+    if (error) {
+        throw system_error(folder + ": could not be read", error.value());
+    }
+    std::stable_sort(found.pieces.begin(), found.pieces.end(),
+                     [](const io::Standing& a, const io::Standing& b) { return key(a) < key(b); });
+    const auto same = [](const io::Standing& a, const io::Standing& b) { return key(a) == key(b); };
+    found.pieces.erase(std::unique(found.pieces.begin(), found.pieces.end(), same), found.pieces.end());
+    return found;
+}
+
 /// What is done by now, as the logs say, into the job's journal. @note Collective.
 void take_stock(const mpi::Communicator& comm, JournalFields& journal) {
-    io::Logged logged;
+    Logged logged;
     mpi::together(comm, [&] {
         if (comm.rank() == 0) {
-            logged = io::read_logs(journal.folder);
+            logged = read_logs(journal.folder);
         }
     });
     static_assert(std::is_trivially_copyable_v<io::Standing>);
