@@ -11,7 +11,6 @@
 
 #include "tilewise/base/array.hpp"
 #include "tilewise/grid/grid.hpp"
-#include "tilewise/grid/partition.hpp"
 #include "tilewise/kernel/factor/team.hpp"
 #include "tilewise/mpi/context.hpp"
 

@@ -14,7 +14,7 @@
 // So only the blocks at a rank's ends travel in a step, to its neighbours.
 #pragma once
 
-#include "tilewise/grid/partition.hpp"
+#include "tilewise/grid/grid.hpp"
 
 namespace tilewise::grid {
 
@@ -47,17 +47,30 @@ public:
     }
 
     /// The block that sits there in a step, counted from 0; the same in every sweep. O(1)
-    int block_at(Seat seat, int step) const;
+    int block_at(Seat there, int step) const {
+        if (there == fixed) {
+            return 0;
+        }
+        const int turns = step % cycle();
+        const Seat first = seat((place(there) + cycle() - turns) % cycle());
+        return 2 * first.position + (first.side == Side::bottom ? 1 : 0);
+    }
     /// Where the block that sits there goes after a step.
-    Seat next(Seat seat) const;
+    Seat next(Seat from) const { return from == fixed ? fixed : seat((place(from) + 1) % cycle()); }
     /// Where the block that comes there after a step has sat.
-    Seat before(Seat seat) const;
+    Seat before(Seat to) const { return to == fixed ? fixed : seat((place(to) + cycle() - 1) % cycle()); }
 
 private:
+    static constexpr Seat fixed{0, Side::top};
     int cycle() const { return blocks_ - 1; }
-    /// Seats in the sequence in which a block comes by; the first top is none of them.
-    int place(Seat seat) const;
-    Seat seat(int place) const;
+    /// Seats in the sequence in which a block comes by: tops from left to right, then bottoms from right to left; the
+    /// first top is none of them.
+    int place(Seat seat) const {
+        return seat.side == Side::top ? seat.position - 1 : 2 * positions() - 2 - seat.position;
+    }
+    Seat seat(int place) const {
+        return place < positions() - 1 ? Seat{place + 1, Side::top} : Seat{2 * positions() - 2 - place, Side::bottom};
+    }
 
     int blocks_, ranks_;
 };

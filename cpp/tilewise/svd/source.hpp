@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "tilewise/base/array.hpp"
-#include "tilewise/grid/partition.hpp"
+#include "tilewise/grid/grid.hpp"
 #include "tilewise/io/transfer.hpp"
 #include "tilewise/kernel/scalar.hpp"
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "tilewise/grid/partition.hpp"
+#include "tilewise/grid/grid.hpp"
 #include "tilewise/mpi/mpi.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/record.hpp"

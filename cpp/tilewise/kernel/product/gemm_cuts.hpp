@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "tilewise/grid/partition.hpp"
+#include "tilewise/grid/grid.hpp"
 #include "tilewise/kernel/product/gemm.hpp"
 
 namespace tilewise::kernel {
