@@ -4,7 +4,7 @@
 
 #include "measure_file_cases.hpp"
 #include "tilewise/device/block_memory.hpp"
-#include "tilewise/measure/file_afford.hpp"
+#include "tilewise/measure/memory_budget.hpp"
 
 using namespace tilewise;
 using namespace tilewise::measure;

@@ -5,7 +5,6 @@
 
 #include "faulty_mpi.hpp"
 #include "measure_file_cases.hpp"
-#include "tilewise/measure/file_afford.hpp"
 #include "tilewise/measure/file_sample.hpp"
 #include "tilewise/measure/measure.hpp"
 #include "tilewise/measure/memory_budget.hpp"
@@ -93,8 +92,8 @@ TEST_CASE("limits: what no memory holds is skipped before any of it is taken, wi
 
 TEST_CASE("limits: a stage counts as host memory for a device's memory only") {
     World world;
-    CHECK(has(lacks_stage(world.comm, no_memory_has), "bytes of pinned memory"));
-    CHECK(lacks_stage(world.comm, 1).empty());
+    CHECK(has(lacks_host_memory(world.comm, no_memory_has, "pinned"), "bytes of pinned memory"));
+    CHECK(lacks_host_memory(world.comm, 1, "pinned").empty());
     Point point =
         world.point("two_phase", std::int64_t{1} << 36, 1 << 10);  // a stage of all blocks, of which no host has room
     point.buffer = "device";

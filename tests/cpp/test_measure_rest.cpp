@@ -17,12 +17,11 @@
 #include "tilewise/base/error.hpp"
 #include "tilewise/kernel/fill.hpp"
 #include "tilewise/kernel/product/gemm.hpp"
+#include "tilewise/measure/ceilings.hpp"
 #include "tilewise/measure/compute.hpp"
-#include "tilewise/measure/copy_rate.hpp"
 #include "tilewise/measure/measure.hpp"
 #include "tilewise/measure/memory_passes.hpp"
-#include "tilewise/measure/run_together.hpp"
-#include "tilewise/measure/peak.hpp"
+#include "tilewise/measure/shared_start.hpp"
 #include "tilewise/mpi/together.hpp"
 
 using namespace tilewise;

@@ -9,6 +9,7 @@
 #include "tilewise/dist/bands.hpp"
 #include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::convert {
@@ -51,9 +52,7 @@ public:
         if (options_.read_back) {
             outcome_.holds = output.holds_what_was_written(context_);
         }
-        std::int64_t mine = changed_;
-        mpi::check(MPI_Allreduce(&mine, &outcome_.changed, 1, MPI_INT64_T, MPI_SUM, context_.comm.get()),
-                   "MPI_Allreduce");
+        outcome_.changed = mpi::sum_of<std::int64_t>(context_.comm, changed_);
         return outcome_;
     }
 

@@ -9,6 +9,7 @@
 #include "tilewise/io/file.hpp"
 #include "tilewise/io/samples.hpp"
 #include "tilewise/mpi/mpi.hpp"
+#include "tilewise/mpi/sum.hpp"
 
 namespace tilewise::io {
 namespace {
@@ -102,7 +103,7 @@ Unchanged::Unchanged(const Context& context, const Region& region) : region_(reg
 }
 
 bool Unchanged::still(const Context& context) const {
-    int same = 1;
+    bool same = true;
     struct stat now{};
     if (context.comm.rank() == 0) {
         const auto moment = [](const timespec& time) { return std::pair(time.tv_sec, time.tv_nsec); };
@@ -110,8 +111,7 @@ bool Unchanged::still(const Context& context) const {
                now.st_size == before_.st_size && moment(now.st_mtim) == moment(before_.st_mtim) &&
                moment(now.st_ctim) == moment(before_.st_ctim);
     }
-    mpi::check(MPI_Bcast(&same, 1, MPI_INT, 0, context.comm.get()), "MPI_Bcast");
-    return same != 0;
+    return mpi::of_root(context.comm, same);
 }
 
 }  // namespace tilewise::io

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::io {
@@ -69,9 +70,7 @@ void stop_together(const Context& context, const Journal* journal) {
     if (journal == nullptr) {
         return;
     }
-    int stop = context.comm.rank() == 0 && journal->stop_asked() ? 1 : 0;
-    mpi::check(MPI_Bcast(&stop, 1, MPI_INT, 0, context.comm.get()), "MPI_Bcast");
-    if (stop != 0) {
+    if (mpi::of_root(context.comm, context.comm.rank() == 0 && journal->stop_asked())) {
         mpi::throw_agreed(context.comm, stopped());
     }
 }

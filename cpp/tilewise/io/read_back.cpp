@@ -6,6 +6,7 @@
 #include "tilewise/base/array.hpp"
 #include "tilewise/io/samples.hpp"
 #include "tilewise/kernel/codec/checksum.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::io {
@@ -113,14 +114,13 @@ std::int64_t ReadBack::different(Counters& count, const Region& region) const {
 }
 
 std::int64_t ReadBack::compare(Context& context, const Region& region) const {
-    std::int64_t mine = 0, everywhere = 0;
+    std::int64_t mine = 0;
     context.comm.barrier();  // all have written
     mpi::together(context.comm, [&] {
         Counters samples;  // so few that they are not in the books
         mine = different(extent_ == Extent::samples ? samples : context.ledger.count(), region);
     });
-    mpi::check(MPI_Allreduce(&mine, &everywhere, 1, MPI_INT64_T, MPI_SUM, context.comm.get()), "MPI_Allreduce");
-    return everywhere;
+    return mpi::sum_of(context.comm, mine);
 }
 
 }  // namespace tilewise::io

@@ -30,8 +30,7 @@ void add(Kind& all, const Kind& some) {
 TextLoss of_all(const mpi::Communicator& comm, const Kind& mine, const char* file) {
     constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
     const std::int64_t offset = mine.count > 0 ? mine.first - file : none;
-    std::int64_t first = none;
-    check(MPI_Allreduce(&offset, &first, 1, MPI_INT64_T, MPI_MIN, comm.get()), "MPI_Allreduce");
+    const std::int64_t first = mpi::least_of(comm, offset);
     TextLoss loss{.count = mine.count};
     if (offset != none && offset == first) {
         loss.line = 1 + std::count(file, mine.first, '\n');

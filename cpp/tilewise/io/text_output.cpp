@@ -22,6 +22,7 @@
 #include "tilewise/io/gather.hpp"
 #include "tilewise/io/text.hpp"
 #include "tilewise/kernel/text/text.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::io {
@@ -242,13 +243,12 @@ void TextOutput::append(Context& context, const Transfer& transfer) {
             const std::int64_t lines = ranges[static_cast<std::size_t>(me)].size() / line;
             if (writers == 1) {
                 end_ = writer ? writer->write(lines, in_order, end_) : end_;
-                check(MPI_Bcast(&end_, 1, MPI_INT64_T, 0, context.comm.get()), "MPI_Bcast");
+                end_ = mpi::of_root(context.comm, end_);
             } else {
-                std::int64_t mine = writer->format(lines, in_order), before = 0, all = 0;
+                std::int64_t mine = writer->format(lines, in_order), before = 0;
                 check(MPI_Exscan(&mine, &before, 1, MPI_INT64_T, MPI_SUM, context.comm.get()), "MPI_Exscan");
-                check(MPI_Allreduce(&mine, &all, 1, MPI_INT64_T, MPI_SUM, context.comm.get()), "MPI_Allreduce");
                 writer->write_formatted(end_ + (me == 0 ? 0 : before));
-                end_ += all;
+                end_ += mpi::sum_of(context.comm, mine);
             }
             context.report(context.ledger.phase(),
                            static_cast<double>(end - shares.span.begin) / static_cast<double>(shares.span.size()));

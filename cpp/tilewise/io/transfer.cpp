@@ -12,6 +12,7 @@
 #include "tilewise/io/in_memory.hpp"
 #include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/kernel/fill.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::io {
@@ -137,7 +138,7 @@ Region as_written(Context& context, const Region& output) {
                 written.file_bytes = PosixFile(output.path, output.name, PosixFile::Mode::read).size();
             }
         });
-        mpi::check(MPI_Bcast(&written.file_bytes, 1, MPI_INT64_T, 0, context.comm.get()), "MPI_Bcast");
+        written.file_bytes = mpi::of_root(context.comm, written.file_bytes);
     }
     return written;
 }

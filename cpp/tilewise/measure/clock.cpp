@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "tilewise/measure/statistics.hpp"
+#include "tilewise/measure/samples.hpp"
 
 namespace tilewise::measure {
 

@@ -12,11 +12,11 @@
 
 #include "tilewise/kernel/fill.hpp"
 #include "tilewise/kernel/product/gemm_tiled.hpp"
-#include "tilewise/measure/agreed.hpp"
 #include "tilewise/measure/measure.hpp"
 #include "tilewise/measure/memory_budget.hpp"
 #include "tilewise/measure/samples.hpp"
 #include "tilewise/measure/shared_start.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::measure {
@@ -119,7 +119,7 @@ Measurement compute(Context& context, const Point& point, const Stop& stop, cons
     };
     auto product = made(std::min(point.size, trial_size));
     product->seconds(context);  // the kernel's workspaces are touched
-    double once = agreed(context.comm, product->seconds(context));
+    double once = mpi::of_root(context.comm, product->seconds(context));
     Stop until = stop;
     if (point.size > trial_size) {
         // What is too small for all threads may be computed by one: large ones get all of them, as far as there are

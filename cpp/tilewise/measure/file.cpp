@@ -9,11 +9,12 @@
 
 #include "tilewise/base/names.hpp"
 #include "tilewise/device/block_memory.hpp"
-#include "tilewise/measure/agreed.hpp"
-#include "tilewise/measure/file_afford.hpp"
+#include "tilewise/measure/file_place.hpp"
 #include "tilewise/measure/file_sample.hpp"
 #include "tilewise/measure/file_way.hpp"
+#include "tilewise/measure/memory_budget.hpp"
 #include "tilewise/measure/samples.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::measure {
@@ -56,6 +57,24 @@ FilePlace place_of(const mpi::Communicator& comm, const Point& point) {
     place.direct = point.cache == "direct" && is_blockwise(point.name);
     place.path = point.path;
     return place;
+}
+
+/// Why the disk does not take the sample files; empty if it does. The same on every rank. @note Collective.
+std::string lacks_disk(const mpi::Communicator& comm, const FileHooks& hooks, const FilePlace& place) {
+    constexpr double reserve = 1.05;
+    std::int64_t free = 0;
+    mpi::together(comm, [&] {
+        if (comm.rank() == 0) {
+            free = hooks.free_on_disk(place.path, comm.size() * place.memory_bytes());
+        }
+    });
+    free = mpi::of_root(comm, free);
+    const auto needed = static_cast<std::int64_t>(static_cast<double>(place.total_bytes()) * reserve);
+    if (needed <= free) {
+        return "";
+    }
+    return "the disk of " + place.path + " has " + std::to_string(free) + " bytes free, and " + std::to_string(needed) +
+           " are needed, 5 % more than the samples have";
 }
 
 /// One point, once there is room for it.
@@ -107,7 +126,7 @@ private:
         if (comm_.rank() == 0 && (place_.direct || point_.name == "uncached")) {
             reason = files_.refuses_direct();
         }
-        return agreed(comm_, reason.empty()) ? "" : "the file system does not support O_DIRECT: " + reason;
+        return mpi::of_root(comm_, reason.empty()) ? "" : "the file system does not support O_DIRECT: " + reason;
     }
 
     /// Makes the content of this rank's blocks; without a check, any will do, once.
@@ -271,7 +290,7 @@ Measurement file_with(const FileHooks& hooks, Context& context, const Point& poi
     measured.skipped = lacks_memory(context.comm, *memory, number, place.memory_bytes());
     if (measured.skipped.empty()) {
         const bool staged = point.buffer == "device";  // nothing is allocated yet that could say so
-        measured.skipped = lacks_stage(context.comm, staged ? stage_bytes(point.name, place) : 0);
+        measured.skipped = lacks_host_memory(context.comm, staged ? stage_bytes(point.name, place) : 0, "pinned");
     }
     if (measured.skipped.empty()) {
         measured.skipped = lacks_disk(context.comm, hooks, place);

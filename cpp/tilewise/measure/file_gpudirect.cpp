@@ -1,6 +1,7 @@
 // One call a block between a file and memory of a device, by GPUDirect Storage: nothing of jobs, only of measurements.
 #include "tilewise/device/storage.hpp"
 #include "tilewise/measure/file_way.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::measure {
@@ -56,10 +57,9 @@ std::string refuses_gpudirect(const mpi::Communicator& comm, const std::string& 
         return "gpudirect goes past the page cache: --cache direct";
     }
     const std::string own = device::lacks_storage();
-    int lacking = own.empty() ? 0 : 1;
-    mpi::check(MPI_Allreduce(MPI_IN_PLACE, &lacking, 1, MPI_INT, MPI_MAX, comm.get()), "MPI_Allreduce");
+    const bool lacking = mpi::any_of(comm, !own.empty());
     const std::string there = own.empty() ? "not on every node" : own;
-    return lacking != 0 ? "GPUDirect Storage is missing: " + there : "";
+    return lacking ? "GPUDirect Storage is missing: " + there : "";
 }
 
 }  // namespace tilewise::measure

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tilewise/base/memory.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::measure {
@@ -128,7 +129,7 @@ double SampleFiles::drop_from_cache() const {
             throw failed(path, "flushing to disk failed");
         }
     });
-    double stayed = 0, most = 0;
+    double stayed = 0;
     on_each_file([&](const std::string& path) {
         const Descriptor file(path, O_RDONLY);
         if (file.number < 0) {
@@ -137,15 +138,13 @@ double SampleFiles::drop_from_cache() const {
         posix_fadvise(file.number, 0, 0, POSIX_FADV_DONTNEED);  // advice: what came of it is looked at
         stayed = std::max(stayed, cached_share(path));
     });
-    mpi::check(MPI_Allreduce(&stayed, &most, 1, MPI_DOUBLE, MPI_MAX, comm_.get()), "MPI_Allreduce");
-    return most;
+    return mpi::most_of(comm_, stayed);
 }
 
 double SampleFiles::cached() const {
-    double there = 1, least = 1;
+    double there = 1;
     on_each_file([&](const std::string& path) { there = std::min(there, cached_share(path)); });
-    mpi::check(MPI_Allreduce(&there, &least, 1, MPI_DOUBLE, MPI_MIN, comm_.get()), "MPI_Allreduce");
-    return least;
+    return mpi::least_of(comm_, there);
 }
 
 std::string SampleFiles::refuses_direct() const {

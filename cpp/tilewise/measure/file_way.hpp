@@ -62,10 +62,6 @@ std::int64_t stage_bytes(const std::string& name, const FilePlace& place);
 
 std::unique_ptr<FileWay> make_way(const WayFields& fields);
 
-/// The two families, one file each.
-std::unique_ptr<FileWay> make_blockwise(const WayFields& fields);
-std::unique_ptr<FileWay> make_wholesale(const WayFields& fields);
-
 /// GPUDirect Storage, which is no strategy of jobs: `gpudirect`.
 std::unique_ptr<FileWay> make_gpudirect(const WayFields& fields);
 /// Why it cannot do this here; empty where it can. The same on every rank. @note Collective.

@@ -13,13 +13,12 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/page.hpp"
-#include "tilewise/measure/agreed.hpp"
 #include "tilewise/measure/measure.hpp"
 #include "tilewise/measure/memory_budget.hpp"
 #include "tilewise/measure/memory_passes.hpp"
-#include "tilewise/measure/run_together.hpp"
 #include "tilewise/measure/samples.hpp"
 #include "tilewise/measure/shared_start.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::measure {
@@ -147,7 +146,8 @@ Choice choose(const Context& context, Passes& passes, const std::vector<PassVari
                            1);  // the caches then hold what this way leaves there, and not the one before
             best[i] = std::min(best[i], passes.seconds(variants[i].pass, inner[i]));
         }
-        if (agreed(context.comm, variants.size() == 1 || *std::min_element(best.begin(), best.end()) > long_pass)) {
+        if (mpi::of_root(context.comm,
+                         variants.size() == 1 || *std::min_element(best.begin(), best.end()) > long_pass)) {
             break;
         }
     }

@@ -1,8 +1,10 @@
 // Adds up what is needed, and takes the least that any sharer found free.
 #include "tilewise/measure/memory_budget.hpp"
 
+#include <algorithm>
+
 #include "tilewise/base/memory.hpp"
-#include "tilewise/measure/agreed.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::measure {
@@ -12,16 +14,28 @@ using mpi::check;
 
 std::string percent(double share) { return std::to_string(static_cast<int>(share * 100 + 0.5)) + " %"; }
 
+/// What part of the free memory may be used: managed memory beyond what a device has makes its pages wander, and locked
+/// host memory is lost to everybody else.
+double most_of_free(const std::string& kind) {
+    if (kind == "managed" || kind == "pinned") {
+        return 0.5;
+    }
+    return kind == "device" ? 0.9 : 0.8;
+}
+
 }  // namespace
+
+int device_of(const mpi::Communicator& comm, int there, int wanted) {
+    const int rank_in_node = comm.node().rank();
+    const int usable = wanted > 0 ? std::min(wanted, there) : there;
+    return usable > 0 ? rank_in_node % usable : 0;
+}
 
 std::string exceeds_budget(const mpi::Communicator& comm, const mpi::Communicator& sharers, const MemoryBudget& budget,
                            std::int64_t needed) {
-    std::int64_t all = needed, free = budget.free;
-    check(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT64_T, MPI_SUM, sharers.get()), "MPI_Allreduce");
-    check(MPI_Allreduce(MPI_IN_PLACE, &free, 1, MPI_INT64_T, MPI_MIN, sharers.get()), "MPI_Allreduce");
+    std::int64_t all = mpi::sum_of(sharers, needed), free = mpi::least_of(sharers, budget.free);
     const bool fits = static_cast<double>(all) <= budget.usable * static_cast<double>(free);
-    int first = fits ? comm.size() : comm.rank();
-    check(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, comm.get()), "MPI_Allreduce");
+    const int first = mpi::least_of(comm, fits ? comm.size() : comm.rank());
     if (first == comm.size()) {
         return "";
     }
@@ -32,10 +46,18 @@ std::string exceeds_budget(const mpi::Communicator& comm, const mpi::Communicato
            percent(budget.usable) + " are used";
 }
 
-std::string lacks_host_memory(const mpi::Communicator& comm, std::int64_t needed) {
-    MemoryBudget budget{"node", "malloc", 0.8, 0};
+std::string lacks_host_memory(const mpi::Communicator& comm, std::int64_t needed, const std::string& kind) {
+    MemoryBudget budget{"node", kind, most_of_free(kind), 0};
     mpi::together(comm, [&] { budget.free = free_host_memory(); });
     return exceeds_budget(comm, comm.node(), budget, needed);
+}
+
+std::string lacks_memory(const mpi::Communicator& comm, const BlockMemory& memory, int device, std::int64_t bytes) {
+    const std::string kind = memory.name();
+    const bool on_device = kind == "device" || kind == "managed";
+    MemoryBudget budget{on_device ? "device" : "node", kind, most_of_free(kind), 0};
+    mpi::together(comm, [&] { budget.free = memory.free_bytes(); });
+    return exceeds_budget(comm, comm.node().split(on_device ? device : 0, comm.rank()), budget, bytes);
 }
 
 }  // namespace tilewise::measure

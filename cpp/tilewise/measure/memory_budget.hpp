@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "tilewise/base/memory.hpp"
 #include "tilewise/mpi/communicator.hpp"
 
 namespace tilewise::measure {
@@ -22,8 +23,16 @@ struct MemoryBudget {
 std::string exceeds_budget(const mpi::Communicator& comm, const mpi::Communicator& sharers, const MemoryBudget& budget,
                            std::int64_t needed);
 
-/// The same of this node's memory, of which four fifths may be taken. Throws IoError alike on every rank. @note
+/// The same of this node's memory, of which four fifths may be taken, or half where it is "pinned": through that, calls
+/// reach memory of a device. Throws IoError alike on every rank. @note Collective.
+std::string lacks_host_memory(const mpi::Communicator& comm, std::int64_t needed, const std::string& kind = "malloc");
+
+/// Why the buffers of all ranks do not fit where they are to lie; empty if they do. The same on every rank. @note
 /// Collective.
-std::string lacks_host_memory(const mpi::Communicator& comm, std::int64_t needed);
+std::string lacks_memory(const mpi::Communicator& comm, const BlockMemory& memory, int device, std::int64_t bytes);
+
+/// The graphics processor of this rank: its number within the node, modulo those that there are and that are wanted (0:
+/// all). 0 where there is none. @note Collective.
+int device_of(const mpi::Communicator& comm, int there, int wanted);
 
 }  // namespace tilewise::measure

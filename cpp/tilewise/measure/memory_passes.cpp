@@ -12,8 +12,8 @@
 namespace tilewise::measure {
 namespace {
 
-/// A register of so many bytes, and how many are filled before they are stored: two lines at least, since stores past the
-/// caches want whole ones.
+/// A register of so many bytes, and how many are filled before they are stored: two lines at least, since stores past
+/// the caches want whole ones.
 template <int bytes> struct Register {
     static constexpr std::int64_t lanes = bytes / 8, in_turn = bytes == 8 ? 1 : std::max(4, 128 / bytes);
     typedef double numbers __attribute__((vector_size(bytes), may_alias));

@@ -7,9 +7,9 @@
 #include "tilewise/base/host.hpp"
 #include "tilewise/device/block_memory.hpp"
 #include "tilewise/device/facts.hpp"
-#include "tilewise/measure/agreed.hpp"
-#include "tilewise/measure/file_afford.hpp"
 #include "tilewise/measure/memory_budget.hpp"
+#include "tilewise/measure/samples.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::measure {
@@ -49,7 +49,7 @@ std::string PingBuffers::lacks(std::int64_t exposed) const {
         return lacks_host_memory(comm_, own + exposed);
     }
     const std::string missing = lacks_memory(comm_, *out_, number_, own);
-    return missing.empty() ? lacks_stage(comm_, staged() ? own : 0) : missing;
+    return missing.empty() ? lacks_host_memory(comm_, staged() ? own : 0, "pinned") : missing;
 }
 
 void PingBuffers::allocate(std::optional<Side>& side) {
@@ -101,7 +101,7 @@ void PingBuffers::require_arrived(const std::optional<Side>& side, bool both_way
 }
 
 bool PingBuffers::peers_refuse(const std::optional<Side>& side) const {
-    int refused = 0;
+    bool refused = false;
     mpi::together(comm_, [&] {
         if (!side) {
             return;
@@ -114,8 +114,7 @@ bool PingBuffers::peers_refuse(const std::optional<Side>& side) const {
         refused =
             mine[1] == theirs[1] && mine[0] != theirs[0] && !device::reaches(number_, static_cast<int>(theirs[0]));
     });
-    mpi::check(MPI_Allreduce(MPI_IN_PLACE, &refused, 1, MPI_INT, MPI_MAX, comm_.get()), "MPI_Allreduce");
-    return refused != 0;
+    return mpi::any_of(comm_, refused);
 }
 
 void PingBuffers::tell(const std::optional<Side>& side, Measurement& measured) const {

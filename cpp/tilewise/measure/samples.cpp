@@ -4,16 +4,59 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
+#include <limits>
 
-#include "tilewise/measure/agreed.hpp"
 #include "tilewise/measure/clock.hpp"
 #include "tilewise/mpi/mpi.hpp"
+#include "tilewise/mpi/sum.hpp"
 
 namespace tilewise::measure {
 
+double median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    if (values.size() % 2 == 1) {
+        return *middle;
+    }
+    return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+double relative_half_width(std::vector<double> samples) {
+    if (samples.size() < 6) {
+        return std::numeric_limits<double>::infinity();
+    }
+    std::sort(samples.begin(), samples.end());
+    const auto count = static_cast<double>(samples.size());
+    const double reach = 1.96 * std::sqrt(count) / 2;
+    const auto low = static_cast<std::size_t>(std::max(0.0, std::floor(count / 2 - reach)));
+    const auto high = static_cast<std::size_t>(std::min(count - 1, std::ceil(count / 2 + reach)));
+    const double middle = median(samples);
+    return middle > 0 ? (samples[high] - samples[low]) / 2 / middle : std::numeric_limits<double>::infinity();
+}
+
+std::vector<double> gathered(const mpi::Communicator& comm, double mine) {
+    std::vector<double> all(comm.rank() == 0 ? static_cast<std::size_t>(comm.size()) : 0);
+    mpi::check(MPI_Gather(&mine, 1, MPI_DOUBLE, all.data(), 1, MPI_DOUBLE, 0, comm.get()), "MPI_Gather");
+    return all;
+}
+
+std::vector<std::string> gathered(const mpi::Communicator& comm, const std::string& mine) {
+    constexpr int width = 160;
+    std::array<char, width> text{};
+    std::memcpy(text.data(), mine.data(), std::min<std::size_t>(mine.size(), width - 1));
+    std::vector<char> all(comm.rank() == 0 ? static_cast<std::size_t>(comm.size()) * width : 0);
+    mpi::check(MPI_Gather(text.data(), width, MPI_CHAR, all.data(), width, MPI_CHAR, 0, comm.get()), "MPI_Gather");
+    std::vector<std::string> texts;
+    for (std::size_t at = 0; at < all.size(); at += width) {
+        texts.emplace_back(all.data() + at);
+    }
+    return texts;
+}
+
 std::int64_t repetitions(const mpi::Communicator& comm, double once, double wanted, std::int64_t most) {
     std::int64_t count = once > 0 ? static_cast<std::int64_t>(std::ceil(wanted / once)) : most;
-    return agreed(comm, std::clamp<std::int64_t>(count, 1, most));
+    return mpi::of_root(comm, std::clamp<std::int64_t>(count, 1, most));
 }
 
 std::int64_t calibrate(const mpi::Communicator& comm, const Stop& stop, double wanted, std::int64_t most,
@@ -40,7 +83,7 @@ std::int64_t calibrate(const mpi::Communicator& comm, const Stop& stop, double w
         if (lasted >= 2 * wanted && count == 1) {
             return 1;
         }
-        const bool late = agreed(comm, now() - begin > stop.seconds / 4);
+        const bool late = mpi::of_root(comm, now() - begin > stop.seconds / 4);
         if (lasted >= wanted / 2 || count >= most || late) {
             const Look again = look(count);  // one of the two may have been disturbed
             const double wall = std::min(last.wall, again.wall);
@@ -67,7 +110,7 @@ WarmUp warm_up(const mpi::Communicator& comm, const Stop& stop, const Sample& sa
         sample(number);
         const int done = number + stop.warmup + 1;
         const double each = (now() - begin) / done;
-        if (agreed(comm, each * (stop.warmup + lot) > stop.seconds)) {
+        if (mpi::of_root(comm, each * (stop.warmup + lot) > stop.seconds)) {
             return {done, std::min(3, lot)};
         }
     }
@@ -113,7 +156,7 @@ std::vector<Series> take_samples(const mpi::Communicator& comm, const Stop& stop
                                      static_cast<int>(std::min(affordable, 1e6))});
             lot = lot < 1 && taken < std::min(3, stop.most) ? 1 : std::max(lot, 0);
         }
-        lot = agreed(comm, lot);
+        lot = mpi::of_root(comm, lot);
     }
     std::vector<double> all(is_root ? width * static_cast<std::size_t>(comm.size()) : 0);
     mpi::check(MPI_Gather(sums.data(), static_cast<int>(width), MPI_DOUBLE, all.data(), static_cast<int>(width),
@@ -131,10 +174,9 @@ std::vector<Series> take_samples(const mpi::Communicator& comm, const Stop& stop
 
 Series take_costly_samples(const mpi::Communicator& comm, Stop stop, const std::string& name, int least,
                            const std::function<Timing()>& go) {
-    double seconds = now();
+    const double begin = now();
     const Timing trial = go();
-    seconds = now() - seconds;
-    mpi::check(MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, comm.get()), "MPI_Allreduce");
+    const double seconds = mpi::most_of(comm, now() - begin);
     const double affordable = std::floor(stop.seconds / seconds);
     const bool fixed = stop.least >= stop.most && least > 1;
     const bool few = !fixed && affordable < stop.least;

@@ -9,10 +9,20 @@
 #include <vector>
 
 #include "tilewise/measure/point.hpp"
-#include "tilewise/measure/statistics.hpp"
 #include "tilewise/mpi/communicator.hpp"
 
 namespace tilewise::measure {
+
+/// The middle one; of an even number the mean of the middle two. `values` may not be empty.
+double median(std::vector<double> values);
+
+/// Half the width of the 95 % interval of the median, as a share of the median; infinity below six samples.
+double relative_half_width(std::vector<double> samples);
+
+/// Every rank's value on rank 0, in the order of ranks; nothing elsewhere. @note Collective.
+std::vector<double> gathered(const mpi::Communicator& comm, double mine);
+/// The same of texts, of which 159 bytes are kept. @note Collective.
+std::vector<std::string> gathered(const mpi::Communicator& comm, const std::string& mine);
 
 /// Does the operation once on this rank, and returns seconds for each series; a rank that has no part in one says 0.
 /// It sees to a synchronised start by itself.

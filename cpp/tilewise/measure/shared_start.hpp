@@ -3,7 +3,16 @@
 //      rank 0   barrier ▶ work ▶▶▶▶▶▶▶ barrier │
 //      rank 1   barrier ▶ work ▶▶▶▶▶▶▶▶▶▶▶ bar │   Where ranks take turns on a core, each is fast while it has it: only
 //      rank 2   barrier ·················▶ work │   from the common start to the common end is it seen that they share.
+//
+// Threads of a rank begin together, too:
+//
+//      thread 0   summon ── ready() ── go ▶ work(0) ▶ │ greatest of all ends
+//      thread 1   ···· wakes, spins ·· go ▶ work(1) ▶ │ less the moment of "go"
+//
+// Waking a thread takes up to 20 µs; a first-level cache is copied in a fiftieth of a microsecond.
 #pragma once
+
+#include <functional>
 
 #include "tilewise/mpi/communicator.hpp"
 
@@ -15,5 +24,9 @@ double sample_seconds(const mpi::Communicator& comm);
 /// Waits until all ranks are here; returns the seconds that took on this one, and 0 on a rank that is alone. @note
 /// Collective.
 double meet_all(const mpi::Communicator& comm);
+
+/// Calls `work(thread)` on `threads` threads, after `ready` on the caller's, thread 0, which may wait there for other
+/// ranks; `work` may not throw. Returns seconds from the common start until the last thread was done.
+double run_together(int threads, const std::function<void(int)>& work, const std::function<void()>& ready = {});
 
 }  // namespace tilewise::measure

@@ -9,7 +9,7 @@
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/measure/clock.hpp"
-#include "tilewise/measure/statistics.hpp"
+#include "tilewise/measure/samples.hpp"
 
 namespace tilewise::measure {
 namespace {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "tilewise/base/host.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::mpi {
@@ -29,8 +30,8 @@ void require_same(const Communicator& comm, const std::string& what, const std::
     }
     struct Told {
         Text version, host;
-    } first{Text(version), Text(host_name())};
-    check(MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, comm.get()), "MPI_Bcast");
+    };
+    const Told first = of_root(comm, Told{Text(version), Text(host_name())});
     together(comm, [&] {
         if (first.version.text() != Text(version).text()) {
             throw UsageError(what + " on " + host_name() + " is of version " + version + ", that on " +
@@ -41,11 +42,8 @@ void require_same(const Communicator& comm, const std::string& what, const std::
 }
 
 bool is_same(const Communicator& comm, const std::string& text) {
-    Text first(text);
-    check(MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, comm.get()), "MPI_Bcast");
-    int mine = first.text() == Text(text).text() ? 1 : 0, all = 0;
-    check(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm.get()), "MPI_Allreduce");
-    return all == 1;
+    const Text mine(text);
+    return !any_of(comm, of_root(comm, mine).text() != mine.text());
 }
 
 }  // namespace tilewise::mpi

@@ -1,4 +1,5 @@
-// Sums, and the largest, over ranks of as many numbers as there are, though MPI counts in 32 bits.
+// What ranks tell each other of one number each, and sums over ranks of as many numbers as there are, though MPI counts
+// in 32 bits.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +14,30 @@ namespace tilewise::mpi {
 
 template <class V> MPI_Datatype number_type() {
     static_assert(std::is_same_v<V, double> || std::is_same_v<V, std::uint64_t> || std::is_same_v<V, std::int64_t> ||
-                  std::is_same_v<V, std::complex<double>>);
+                  std::is_same_v<V, int> || std::is_same_v<V, std::complex<double>>);
     return std::is_same_v<V, double>          ? MPI_DOUBLE
            : std::is_same_v<V, std::uint64_t> ? MPI_UINT64_T
            : std::is_same_v<V, std::int64_t>  ? MPI_INT64_T
+           : std::is_same_v<V, int>           ? MPI_INT
                                               : MPI_C_DOUBLE_COMPLEX;
 }
+
+/// Rank 0's value, on every rank. @note Collective.
+template <class V> V of_root(const Communicator& comm, V value) {
+    static_assert(std::is_trivially_copyable_v<V>);
+    check(MPI_Bcast(&value, sizeof value, MPI_BYTE, 0, comm.get()), "MPI_Bcast");
+    return value;
+}
+
+/// The numbers of all ranks joined by `operation`, on every rank. @note Collective.
+template <class V> V joined(const Communicator& comm, V mine, MPI_Op operation) {
+    check(MPI_Allreduce(MPI_IN_PLACE, &mine, 1, number_type<V>(), operation, comm.get()), "MPI_Allreduce");
+    return mine;
+}
+template <class V> V sum_of(const Communicator& comm, V mine) { return joined(comm, mine, MPI_SUM); }
+template <class V> V most_of(const Communicator& comm, V mine) { return joined(comm, mine, MPI_MAX); }
+template <class V> V least_of(const Communicator& comm, V mine) { return joined(comm, mine, MPI_MIN); }
+inline bool any_of(const Communicator& comm, bool mine) { return most_of(comm, mine ? 1 : 0) != 0; }
 
 /// Joins `count` numbers at `data` over the ranks by `operation`, in place and piece by piece; how many calls that
 /// took, none on one rank.

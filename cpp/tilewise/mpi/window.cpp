@@ -5,6 +5,7 @@
 #include <sys/statvfs.h>
 
 #include "tilewise/base/work.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::mpi {
@@ -15,9 +16,7 @@ void set_returning_errors(const Exposed& exposed) {
 }
 
 void check_room(const Communicator& comm, std::size_t bytes) {
-    const auto mine = static_cast<std::uint64_t>(bytes);
-    std::uint64_t all = 0;
-    check(MPI_Allreduce(&mine, &all, 1, MPI_UINT64_T, MPI_SUM, comm.get()), "MPI_Allreduce");
+    const auto all = sum_of<std::uint64_t>(comm, bytes);
     together(comm, [&] {
         struct statvfs facts{};
         if (statvfs("/dev/shm", &facts) == 0) {

@@ -8,6 +8,7 @@
 
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/codec/convert.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/stencil/numbers.hpp"
 
@@ -210,7 +211,7 @@ void Evolution::pass_with_overlap(int field, int sweeps) {
 }
 
 double Evolution::change(int field) const {
-    double mine = 0, most = 0;
+    double mine = 0;
     {
         const Timed timed(context_.ledger, Phase::compute, "change");
         std::vector<double> found(static_cast<std::size_t>(std::max(1, context_.threads)));
@@ -224,12 +225,11 @@ double Evolution::change(int field) const {
         mine = *std::max_element(found.begin(), found.end());
     }
     const Timed timed(context_.ledger, Phase::exchange, "agree");
-    mpi::check(MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE, MPI_MAX, context_.comm.get()), "MPI_Allreduce");
-    return most;
+    return mpi::most_of(context_.comm, mine);
 }
 
 std::int64_t Evolution::not_finite(int field) const {
-    std::int64_t mine = 0, all = 0;
+    std::int64_t mine = 0;
     {
         const Timed timed(context_.ledger, Phase::compute, "not finite");
         for (std::int64_t row = 0; row < fields_->shape().rows; ++row) {
@@ -237,8 +237,7 @@ std::int64_t Evolution::not_finite(int field) const {
         }
     }
     const Timed timed(context_.ledger, Phase::exchange, "agree");
-    mpi::check(MPI_Allreduce(&mine, &all, 1, MPI_INT64_T, MPI_SUM, context_.comm.get()), "MPI_Allreduce");
-    return all;
+    return mpi::sum_of(context_.comm, mine);
 }
 
 }  // namespace tilewise::stencil

@@ -19,6 +19,7 @@
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/codec/byte_order.hpp"
 #include "tilewise/kernel/codec/fingerprint.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/stencil/margins.hpp"
 #include "tilewise/stencil/numbers.hpp"
@@ -302,7 +303,7 @@ Verification verify(Context& context, const io::Region& from, const io::Region& 
             mine.push_back(patches[i]);
         }
     }
-    std::int64_t found = 0, all = 0;
+    std::int64_t found = 0;
     const mpi::Communicator self(MPI_COMM_SELF);
     mpi::together(context.comm, [&] {
         if (!mine.empty()) {
@@ -313,7 +314,7 @@ Verification verify(Context& context, const io::Region& from, const io::Region& 
             }
         }
     });
-    mpi::check(MPI_Allreduce(&found, &all, 1, MPI_INT64_T, MPI_SUM, context.comm.get()), "MPI_Allreduce");
+    const std::int64_t all = mpi::sum_of(context.comm, found);
     return {.method = fast ? "fast" : "serial",
             .passed = all == 0,
             .error = static_cast<double>(all),

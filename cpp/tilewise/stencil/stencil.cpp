@@ -7,6 +7,7 @@
 #include "tilewise/io/corrupt_for_test.hpp"
 #include "tilewise/io/journal.hpp"
 #include "tilewise/mpi/repeat.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/stencil/evolution.hpp"
 #include "tilewise/stencil/numbers.hpp"
@@ -121,8 +122,7 @@ public:
             outcome_.result = over_ranks(written);
         }
         outcome_.input_non_finite = over_ranks({.non_finite = input_non_finite}).non_finite;
-        mpi::check(MPI_Allreduce(MPI_IN_PLACE, &outcome_.model_bytes, 1, MPI_DOUBLE, MPI_SUM, context_.comm.get()),
-                   "MPI_Allreduce");
+        outcome_.model_bytes = mpi::sum_of(context_.comm, outcome_.model_bytes);
         return std::move(outcome_);
     }
 

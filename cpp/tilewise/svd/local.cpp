@@ -19,6 +19,7 @@
 #include "tilewise/kernel/factor/two_stage.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/repeat.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/algorithms.hpp"
 #include "tilewise/svd/energy.hpp"
@@ -231,7 +232,7 @@ private:
         loses_ = facts[1] != 0;
         s_.resize(static_cast<std::size_t>(all_));
         mpi::check(MPI_Bcast(s_.data(), static_cast<int>(all_), MPI_DOUBLE, 0, context_.comm.get()), "MPI_Bcast");
-        mpi::check(MPI_Bcast(&left_, 1, MPI_DOUBLE, 0, context_.comm.get()), "MPI_Bcast");
+        left_ = mpi::of_root(context_.comm, left_);
         outcome_.working = alone();
     }
 

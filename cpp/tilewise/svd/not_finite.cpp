@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::svd {
@@ -19,7 +20,7 @@ void FirstNotFinite::refuse(const io::Region& a) const {
 }
 
 void FirstNotFinite::refuse(const Context& context, const io::Region& a) {
-    mpi::check(MPI_Allreduce(MPI_IN_PLACE, &first_, 1, MPI_INT64_T, MPI_MIN, context.comm.get()), "MPI_Allreduce");
+    first_ = mpi::least_of(context.comm, first_);
     if (first_ != none_) {
         mpi::together(context.comm, [&] { refuse(a); });
     }

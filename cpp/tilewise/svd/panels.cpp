@@ -9,6 +9,7 @@
 #include "tilewise/base/array.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/codec/convert.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/svd.hpp"
 
@@ -184,13 +185,12 @@ void Panels::walk_together(Context& context, std::int64_t chunk, const Use& use)
             panels.push_back({row, std::min(row + panel_rows_, last)});
         }
     }
-    std::int64_t count = std::ssize(panels), most = 0;
-    mpi::check(MPI_Allreduce(&count, &most, 1, MPI_INT64_T, MPI_MAX, context.comm.get()), "MPI_Allreduce");
+    const auto most = mpi::most_of<std::int64_t>(context.comm, std::ssize(panels));
     // Every rank has to know what the others read: their ranges follow from their number.
     std::vector<grid::Range> wanted(static_cast<std::size_t>(ranks_));
     Lane& lane = *states_.front();
     for (std::int64_t index = 0; index < most; ++index) {
-        const grid::Range own = index < count ? panels[static_cast<std::size_t>(index)] : grid::Range{};
+        const grid::Range own = index < std::ssize(panels) ? panels[static_cast<std::size_t>(index)] : grid::Range{};
         mpi::check(MPI_Allgather(&own, 2, MPI_INT64_T, wanted.data(), 2, MPI_INT64_T, context.comm.get()),
                    "MPI_Allgather");
         const auto share = [&](int rank) -> grid::Share {

@@ -8,6 +8,7 @@
 #include "tilewise/dist/redistribute_columns.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/datatype.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/not_finite.hpp"
 
@@ -93,11 +94,11 @@ template <class T> void Source<T>::check_finite(Context& context, const io::Regi
 template <class T> void Source<T>::choose_scale(Context& context) {
     double* data = kernel::reals_of(share_.data());
     const std::int64_t reals = kernel::parts_of<T> * size_;
-    double mine = 0, largest = 0;
+    double mine = 0;
     for (std::int64_t i = 0; i < reals; ++i) {
         mine = std::max(mine, std::abs(data[i]));
     }
-    check(MPI_Allreduce(&mine, &largest, 1, MPI_DOUBLE, MPI_MAX, context.comm.get()), "MPI_Allreduce");
+    const double largest = mpi::most_of(context.comm, mine);
     int exponent = 0;
     std::frexp(largest, &exponent);
     if (largest == 0 || std::abs(exponent) <= most_exponent) {

@@ -8,6 +8,7 @@
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/factor/lapack_number.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/algorithms.hpp"
 
@@ -94,8 +95,7 @@ template <class T> bool TallRows<T>::look() {
 }
 
 template <class T> bool TallRows<T>::needs_scaling(Context& context) {
-    double largest = 0;
-    mpi::check(MPI_Allreduce(&largest_, &largest, 1, MPI_DOUBLE, MPI_MAX, context.comm.get()), "MPI_Allreduce");
+    const double largest = mpi::most_of(context.comm, largest_);
     int exponent = 0;
     std::frexp(largest, &exponent);
     if (scale_ != 1 || largest == 0 || std::abs(exponent) <= most_exponent) {

@@ -9,6 +9,7 @@
 #include "tilewise/kernel/codec/byte_order.hpp"
 #include "tilewise/kernel/codec/fingerprint.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/transpose/local.hpp"
 
@@ -74,7 +75,7 @@ std::uint64_t fingerprint_of(Context& context, const io::Region& region, bool on
     const bool cut = width < columns;
     const grid::Grid over = cut ? grid::Grid{1, ranks} : grid::Grid{ranks, 1};
     const std::int64_t height = cut ? 1 : std::max<std::int64_t>(1, block_bytes / item / width);
-    std::uint64_t sum = 0, all = 0;
+    std::uint64_t sum = 0;
     for (std::int64_t i = 0; i < rows; i += height * over.rows) {
         for (std::int64_t j = 0; j < columns; j += width * over.columns) {
             const grid::Partition down(std::min(height * over.rows, rows - i), over.rows),
@@ -94,8 +95,7 @@ std::uint64_t fingerprint_of(Context& context, const io::Region& region, bool on
             });
         }
     }
-    mpi::check(MPI_Allreduce(&sum, &all, 1, MPI_UINT64_T, MPI_SUM, context.comm.get()), "MPI_Allreduce");
-    return all;
+    return mpi::sum_of(context.comm, sum);
 }
 
 /// Numbers in which the files differ, found by rank 0 alone with two loops.
@@ -152,7 +152,7 @@ Verification verify(Context& context, const io::Region& from, const io::Region& 
             count = differences(alone, from, written, one_nan);
         }
     });
-    mpi::check(MPI_Bcast(&count, 1, MPI_INT64_T, 0, context.comm.get()), "MPI_Bcast");
+    count = mpi::of_root(context.comm, count);
     return {.method = "serial", .passed = count == 0, .error = static_cast<double>(count)};
 }
 

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "tilewise/base/work.hpp"
+#include "tilewise/mpi/sum.hpp"
 
 namespace tilewise::worker {
 namespace {
@@ -82,9 +83,7 @@ bool all_unbound(const mpi::Communicator& node, const std::vector<int>& cpus) {
 Binding bind(const mpi::Communicator& comm, int threads, bool wanted, const std::string& place) {
     const mpi::Communicator node = comm.node();
     Binding binding{.cpus = allowed_cpus()};
-    int first = comm.rank();
-    mpi::check(MPI_Bcast(&first, 1, MPI_INT, 0, node.get()), "MPI_Bcast");
-    binding.node = first;
+    binding.node = mpi::of_root(node, comm.rank());
     binding.node_ranks = node.size();
 
     if (is_simulated) {  // on cores that are not ours
@@ -95,10 +94,9 @@ Binding bind(const mpi::Communicator& comm, int threads, bool wanted, const std:
     const auto needed = static_cast<std::size_t>(node.size()) * static_cast<std::size_t>(threads);
     binding.oversubscribed =
         unbound ? needed > binding.cpus.size() : static_cast<std::size_t>(threads) > binding.cpus.size();
-    int any = binding.oversubscribed ? 1 : 0;
-    mpi::check(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, comm.get()), "MPI_Allreduce");
+    const bool any = mpi::any_of(comm, binding.oversubscribed);
     if (!wanted || !unbound || binding.oversubscribed || node.size() == 1) {
-        binding.oversubscribed = any != 0;
+        binding.oversubscribed = any;
         return binding;
     }
     const std::vector<int> ordered = in_order(binding.cpus, place);
@@ -111,7 +109,7 @@ Binding bind(const mpi::Communicator& comm, int threads, bool wanted, const std:
     if (sched_setaffinity(0, sizeof set, &set) == 0) {  // where it is not allowed, the system places the ranks
         binding.cpus = allowed_cpus();
     }
-    binding.oversubscribed = any != 0;
+    binding.oversubscribed = any;
     return binding;
 }
 

@@ -12,8 +12,8 @@
 #include "tilewise/base/work.hpp"
 #include "tilewise/io/text.hpp"
 #include "tilewise/kernel/backend.hpp"
-#include "tilewise/measure/agreed.hpp"
-#include "tilewise/measure/peak.hpp"
+#include "tilewise/measure/ceilings.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/multiply/multiply.hpp"
 #include "tilewise/transpose/transpose.hpp"
@@ -186,11 +186,9 @@ std::vector<Json> losses_of(Context& context, const Job& job) {
     if (std::none_of(job.inputs.begin(), job.inputs.end(), is_text)) {
         return {};
     }
-    const int met = context.ledger.met_loss() ? 1 : 0;
-    int any = 0;
-    mpi::check(MPI_Allreduce(&met, &any, 1, MPI_INT, MPI_MAX, context.comm.get()), "MPI_Allreduce");
+    const bool any = mpi::any_of(context.comm, context.ledger.met_loss());
     std::vector<Json> losses;
-    for (std::size_t input = 0; any != 0 && input < job.inputs.size(); ++input) {
+    for (std::size_t input = 0; any && input < job.inputs.size(); ++input) {
         const io::Region region = region_of(job.inputs[input]);
         if (!region.text || is_integer(region.dtype)) {  // integers are exact
             continue;
@@ -289,7 +287,7 @@ void run(const mpi::Communicator& comm, const Job& asked, const std::vector<int>
         std::exchange(outcome.afterwards, {})(outcome);
     }
     // Rank 0 knows: where it computes alone, the others have counted nothing.
-    const bool computed = !is_simulated && measure::agreed(comm, outcome.flops) > 0;
+    const bool computed = !is_simulated && mpi::of_root(comm, outcome.flops) > 0;
     const double peak = computed ? measure::peak(context, dtype_of(job.dtype)) : 0;
     if (!job.trace.empty()) {
         write_trace(context, message_trace(), job.command, job.trace);

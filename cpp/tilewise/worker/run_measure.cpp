@@ -4,8 +4,8 @@
 #include <sched.h>
 #include <sys/resource.h>
 
-#include "tilewise/measure/agreed.hpp"
 #include "tilewise/measure/measure.hpp"
+#include "tilewise/measure/samples.hpp"
 #include "tilewise/mpi/library.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/run.hpp"

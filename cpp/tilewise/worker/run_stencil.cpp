@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <numeric>
 
-#include "tilewise/measure/copy_rate.hpp"
+#include "tilewise/measure/ceilings.hpp"
 #include "tilewise/mpi/cartesian.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"

@@ -13,6 +13,7 @@
 
 #include "tilewise/grid/grid.hpp"
 #include "tilewise/mpi/mpi.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/record.hpp"
 
@@ -126,9 +127,7 @@ public:
     }
     /// Takes in what all others have sent, whether or not it was heard. @note Collective.
     void end(bool raised) {
-        const int mine = raised ? 1 : 0;
-        int all = 0;
-        check(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_SUM, comm_.get()), "MPI_Allreduce");
+        const int mine = raised ? 1 : 0, all = mpi::sum_of(comm_, mine);
         for (int i = mine; i < all; ++i) {
             check(MPI_Recv(nullptr, 0, MPI_BYTE, MPI_ANY_SOURCE, tag, comm_.get(), MPI_STATUS_IGNORE), "MPI_Recv");
         }
@@ -150,15 +149,13 @@ void gather(const mpi::Communicator& comm, Outcome& outcome) {
         }
     }
     outcome.slices = std::move(slices);
-    auto repetitions = static_cast<int>(outcome.samples.size());
-    check(MPI_Allreduce(MPI_IN_PLACE, &repetitions, 1, MPI_INT, MPI_MAX, comm.get()), "MPI_Allreduce");
-    outcome.samples.resize(static_cast<std::size_t>(repetitions));
+    outcome.samples.resize(static_cast<std::size_t>(mpi::most_of(comm, static_cast<int>(outcome.samples.size()))));
     for (Sample& sample : outcome.samples) {
         std::array<double, 3> seconds{sample.compute, sample.exchange, sample.both};
         check(MPI_Allreduce(MPI_IN_PLACE, seconds.data(), 3, MPI_DOUBLE, MPI_MAX, comm.get()), "MPI_Allreduce");
         sample = {seconds[0], seconds[1], seconds[2]};
     }
-    check(MPI_Allreduce(MPI_IN_PLACE, &outcome.flops, 1, MPI_DOUBLE, MPI_SUM, comm.get()), "MPI_Allreduce");
+    outcome.flops = mpi::sum_of(comm, outcome.flops);
 }
 
 /// The slices of `mine`, on the ranks of `context`. `goes_on` is asked before each.
