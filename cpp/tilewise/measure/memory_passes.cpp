@@ -15,9 +15,15 @@ namespace {
 /// A register of so many bytes, and how many are filled before they are stored: two lines at least, since stores past
 /// the caches want whole ones.
 template <int bytes> struct Register {
-    static constexpr std::int64_t lanes = bytes / 8, in_turn = bytes == 8 ? 1 : std::max(4, 128 / bytes);
+    static constexpr std::int64_t lanes = bytes / 8, in_turn = std::max(4, 128 / bytes);
     typedef double numbers __attribute__((vector_size(bytes), may_alias));
     typedef std::uint64_t words __attribute__((vector_size(bytes), may_alias));
+};
+
+/// One number, for those that are left.
+template <> struct Register<8> {
+    static constexpr std::int64_t lanes = 1, in_turn = 1;
+    typedef double numbers;
 };
 
 struct Copied {

@@ -17,16 +17,18 @@ from tilewise.report.measure import answers
 from tilewise.report.measure_model import model_table
 from tilewise.report.numbers import significant
 from tilewise.report.page import Fact, Page, Section, section
-from tilewise.report.table import Table, number_columns, text_columns
+from tilewise.report.table import Cell, Table, number_columns, text_columns
 
-# Of the answers: table, row (None: the best), column, what it is called, its unit, columns of circumstances.
+# Of the answers: table, row (None: the best), title of the column (None: the last one), what it is called,
+# its unit, titles of circumstances, which stand before it or first behind it.
 _FACTS = (
-    ("latency-bandwidth", 0, 4, "Latency", "", (0, 1)),
-    ("latency-bandwidth", 0, 6, "Bandwidth", "GB/s", (0, 1)),
-    ("files", None, 2, "First write", "GB/s", (0, 1, 3)),
-    ("files", None, 4, "Read", "GB/s", (0, 1, 5)),
-    ("memory-by-level", -1, -1, "Memory copy", "GB/s", (0,)),
-    ("compute-by-type", -1, -1, "Arithmetic", "GFLOP/s", (0,)),
+    ("latency-bandwidth", 0, "latency", "Message latency", "", ("level", "exchange")),
+    ("latency-bandwidth", 0, "bandwidth", "Message bandwidth", "GB/s", ("level", "exchange")),
+    ("files", None, "first write", "First write", "GB/s", ("cache", "ranks", "by")),
+    ("files", None, "after a pause", "First write after a pause", "GB/s", ("cache", "ranks")),
+    ("files", None, "read", "Read", "GB/s", ("cache", "ranks", "by")),
+    ("memory-by-level", -1, None, "Memory copy", "GB/s", ("level",)),
+    ("compute-by-type", -1, None, "Arithmetic", "GFLOP/s", ("type",)),
 )
 _CACHES = {
     "warm": "Warm: the file was just written, so reads may be served from memory.",
@@ -90,16 +92,25 @@ def _sections(measurement: Measurement) -> Iterator[Section]:
 
 def _facts(measurement: Measurement) -> Iterator[Fact]:
     tables = {table.key: table for table in answers(measurement)}
-    for key, row, column, name, unit, around in _FACTS:
-        if key not in tables:
+    for key, row, wanted, name, unit, around in _FACTS:
+        table = tables.get(key)
+        titles = [column.title for column in table.columns] if table is not None else []
+        if table is None or (wanted is not None and wanted not in titles):
             continue
-        rows, columns = tables[key].rows, tables[key].columns
-        there = rows[row] if row is not None else max(rows, key=lambda cells: cells[column].value or 0.0)
-        words = [f"{columns[place].title} " * columns[place].numbers + there[place].text for place in around]
-        words += [columns[column].title if column == -1 else tables[key].title.partition("; ")[2]]
-        if there[column].value is not None:
-            text = f"{there[column].text} {unit}".rstrip()
-            yield Fact(name, text + there[column].mark, ", ".join(filter(None, words)))
+        place = titles.index(wanted) if wanted is not None else len(titles) - 1
+
+        def value(cells: list[Cell], place: int = place) -> float:
+            return cells[place].value or 0.0
+
+        there = table.rows[row] if row is not None else max(table.rows, key=value)
+        words = []
+        for title in around:
+            at = titles.index(title, place if titles.index(title) > place else 0)
+            words.append(f"{title} " * table.columns[at].numbers + there[at].text)
+        words.append(table.title.partition("; ")[2] if wanted is not None else titles[place])
+        if there[place].value is not None:
+            text = f"{there[place].text} {unit}".rstrip()
+            yield Fact(name, text + there[place].mark, ", ".join(filter(None, words)))
 
 
 def _how(measurement: Measurement) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from browser import browser, needs_browser
 from measurements import EVIL, hostile, ping, whole, wrap
@@ -65,12 +66,23 @@ def test_answers_stand_first_and_all_else_is_folded(text: str) -> None:
     shown = re.findall(r'<figure id="figure-([^"]+)"', before)
     assert shown == ["latency-core-1", "bandwidth-core-1", "memory-copy", "compute-curve"]
     assert "<table" not in before and 'id="figure-memory-curve"' in after
-    names = ["Latency", "Bandwidth", "First write", "Read", "Memory copy", "Arithmetic"]
+    names = ["Message latency", "Message bandwidth", "First write", "Read", "Memory copy", "Arithmetic"]
     assert [fact.name for fact in page_of(whole()).facts] == names
     bare = page_of(wrap(ping(sizes=3), environment={"caches": {"L1": 32768}, "variables": {"OMP_PLACES": 1}}))
     (around,) = [table for table in bare.tables() if table.key == "environment"]
     shown = [[cell.text for cell in row] for row in around.rows]
     assert shown == [["caches L1", "32 KiB"], ["variables OMP_PLACES", "1"]]
+
+
+def test_a_rate_after_a_pause_is_a_figure_of_its_own() -> None:
+    measurement = whole()
+    before = {fact.name: fact for fact in page_of(measurement).facts}
+    new = next(one for one in measurement.lines if one.series == "write_new" and one.summary is not None)
+    measurement.lines.append(msgspec.structs.replace(new, key=f"{new.key}/rested", series="write_rested"))
+    facts = {fact.name: fact for fact in page_of(measurement).facts}
+    assert facts.keys() - before.keys() == {"First write after a pause"}
+    assert {name: facts[name] for name in before} == before
+    assert f"ranks {new.ranks}" in facts["First write after a pause"].note
 
 
 def test_headline_figures_are_marked_and_the_top_says_what_disturbed_them() -> None:
