@@ -24,7 +24,8 @@ def remember(request: Request, record: Record, plan: Plan) -> None:
     """Keeps when it ended, what was found of the output's device, and measures what the next job can use."""
     if request.no_learn:
         return
-    profile.job_ended()
+    if request.learns:
+        profile.job_ended()
     if plan.probed is not None:
         profile.store_device(*plan.probed)
     if plan.measure_tile is not None:
