@@ -12,8 +12,8 @@ from tilewise.machine.terms import KINDS, Term, gemm
 from tilewise.measurement.fit import one_operation
 from tilewise.measurement.result import Line
 
-LEAST_ERROR = 0.1  # of a term: jobs do other things than a measurement does
-DISTURBED = 0.3
+LEAST_ERROR = 0.3  # of a term: jobs do other things than a measurement does, until they teach
+DISTURBED = 0.6
 _NEAR = ("core", "cache", "socket", "sibling")  # levels within a node, the likeliest of ranks first
 
 
@@ -79,7 +79,7 @@ def _recalled(lines: Sequence[Line]) -> Term | None:
     return Term(
         rate=1 / (1 / rested.rate - 1 / new.rate),
         node=1 / (1 / rested.node - 1 / new.node),
-        error=2 * LEAST_ERROR,  # it differs from one moment to the next
+        error=1.5 * LEAST_ERROR,  # it differs from one moment to the next
         source="measured",
     )
 
