@@ -20,6 +20,7 @@
 #include "tilewise/io/region.hpp"
 #include "tilewise/library/matrix_state.hpp"
 #include "tilewise/mpi/datatype.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::inline api {
@@ -342,8 +343,7 @@ public:
     }
     /// Rank 0's text becomes everybody's. @note Collective.
     void share(const mpi::Communicator& comm) {
-        auto length = static_cast<std::int64_t>(text_.size());
-        mpi::check(MPI_Bcast(&length, 1, MPI_INT64_T, 0, comm.get()), "MPI_Bcast");
+        const auto length = mpi::of_root(comm, static_cast<std::int64_t>(text_.size()));
         text_.resize(static_cast<std::size_t>(length));
         const mpi::Span span(length, MPI_CHAR);
         mpi::check(MPI_Bcast(text_.data(), span.count(), span.type(), 0, comm.get()), "MPI_Bcast");

@@ -12,6 +12,7 @@
 #include "tilewise/io/ahead.hpp"
 #include "tilewise/io/journal.hpp"
 #include "tilewise/kernel/codec/convert.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/stencil/numbers.hpp"
 #include "tilewise/stencil/tiling.hpp"
@@ -273,10 +274,7 @@ private:
     void keep(const Reached& begun, std::int64_t done) {
         const Timed timed(context_.ledger, Phase::output, "checkpoint");
         if (begun.file == &from_) {
-            std::int64_t found = outcome_.input_non_finite;
-            mpi::check(MPI_Allreduce(MPI_IN_PLACE, &found, 1, MPI_INT64_T, MPI_SUM, context_.comm.get()),
-                       "MPI_Allreduce");
-            facts_ = {static_cast<double>(found)};
+            facts_ = {static_cast<double>(mpi::sum_of(context_.comm, outcome_.input_non_finite))};
         }
         checkpoints_->complete(context_, done, facts_);
         if (checkpoints_->wish(context_) == io::Checkpoints::Wish::save_and_stop) {
@@ -366,7 +364,7 @@ private:
                    "MPI_Allreduce");
         outcome_.model_bytes = sums[0];
         outcome_.point_sweeps = sums[1];
-        mpi::check(MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, context_.comm.get()), "MPI_Allreduce");
+        seconds = mpi::most_of(context_.comm, seconds);
         outcome_.samples = {{.compute = seconds, .exchange = 0, .both = seconds}};
         outcome_.depth = options_.depth;
         outcome_.fields = whole_;

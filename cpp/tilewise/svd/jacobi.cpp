@@ -10,6 +10,7 @@
 #include "tilewise/io/journal.hpp"
 #include "tilewise/kernel/codec/checksum.hpp"
 #include "tilewise/mpi/repeat.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/algorithms.hpp"
 #include "tilewise/svd/finish.hpp"
@@ -131,8 +132,7 @@ private:
             sum += kernel::checksum(reinterpret_cast<const std::byte*>(block.data()), bytes_of(block, height_),
                                     static_cast<std::uint64_t>(block.columns.begin));
         }
-        mpi::check(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_UINT64_T, MPI_SUM, context_.comm.get()), "MPI_Allreduce");
-        return sum;
+        return mpi::sum_of(context_.comm, sum);
     }
 
     Context& context_;
@@ -299,8 +299,7 @@ private:
         diagnostics.inner_solves = {sums[0], sums[1], sums[2], sums[3], sums[4]};
         diagnostics.sweep_messages = sums[5];
         diagnostics.sweep_bytes = sums[6];
-        check(MPI_Allreduce(&swept.flops, &outcome_.flops, 1, MPI_DOUBLE, MPI_SUM, context_.comm.get()),
-              "MPI_Allreduce");
+        outcome_.flops = mpi::sum_of(context_.comm, swept.flops);
         outcome_.working = cut_->columns_of(context_.comm.rank()).size() > 0;
     }
 

@@ -278,11 +278,11 @@ bool Passes<T>::needs_scaling(Context& context, const std::vector<double>& produ
             found = std::max(found, static_cast<double>(largest_of(data, count)));
         });
     });
-    double mine = 0, largest = 0;
+    double mine = 0;
     for (const Lane& lane : lanes_) {
         mine = std::max(mine, lane.largest);
     }
-    mpi::check(MPI_Allreduce(&mine, &largest, 1, MPI_DOUBLE, MPI_MAX, context.comm.get()), "MPI_Allreduce");
+    const double largest = mpi::most_of(context.comm, mine);
     if (largest == 0) {
         return false;
     }

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 import msgspec
 
 from tilewise.machine.terms import Habit, Machine, Term
-from tilewise.planning.cost import TOTAL, Cost, Part, predict, usual
+from tilewise.planning.cost import TOTAL, Cost, Part, habit_of, predict, usual
 
 LEAST = 0.005  # seconds of a phase: what takes less tells of the clock
 _FASTEST, _SLOWEST = 0.5, 0.1  # weights of the first run and of late ones
@@ -42,8 +42,8 @@ def learned(cost: Cost, machine: Machine, took: Mapping[str, float]) -> dict[str
     phases = {phase: list(parts) for phase, parts in cost.phases.items() if phase not in untold}
     longest = sorted(phases, key=lambda phase: took.get(phase, 0.0))  # which has the last word on a term
     for phase in longest:
-        factor = machine.habits.get(cost.habits.get(phase, ""), Habit()).factor
-        changed |= _of_phase(phases[phase], machine, took.get(phase, 0.0) / factor)
+        beyond = habit_of(cost, phase, machine).factor
+        changed |= _of_phase(phases[phase], machine, took.get(phase, 0.0) / beyond)
     return _of_phase(cost.starting(), machine, took.get("start", 0.0)) | changed
 
 
@@ -61,7 +61,7 @@ def accustomed(cost: Cost, machine: Machine, taught: Machine, took: Mapping[str,
             expected = usual(cost, phase, taught).seconds
         if took.get(phase, 0.0) >= LEAST and foreseen > 0:
             ratios = took[phase] / foreseen, took[phase] / expected
-            changed[name] = _adapted(machine.habits.get(name, Habit()), *map(math.log, ratios))
+            changed[name] = _adapted(habit_of(cost, phase, machine), *map(math.log, ratios))
     return changed
 
 
@@ -93,7 +93,7 @@ def _of_phase(parts: list[Part], machine: Machine, took: float) -> dict[str, Ter
 
 
 def _corrected(term: Term, own: Term | None, ratio: float, share: float) -> Term:
-    """`own`: what is known under that very name, not of all file systems, or of all algorithms."""
+    """`own`: what is known under that very name, not of all file systems."""
     weight = share * max(_SLOWEST, _FASTEST / (1 + term.runs / 4))
     most = max(_LATE, _EARLY / (1 + term.runs))
     factor = math.exp(weight * min(most, max(-most, math.log(ratio))))

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from tilewise.base.units import seconds_text
-from tilewise.machine.terms import Machine
+from tilewise.machine.terms import Habit, Machine
 
 _WORTH = 0.1  # of the total, that a faster term saves: less is not worth saying
 PHASES = ("input", "compute", "exchange", "output", "verify")
@@ -151,8 +151,8 @@ def predict(cost: Cost, machine: Machine) -> Prediction:
         spans[phase] = Span(there.seconds + left, math.hypot(there.error, error))
     total = sum(span.seconds for span in spans.values())
     error = math.sqrt(sum(span.error**2 for span in spans.values()))
-    habit = machine.habits.get(cost.habits.get(TOTAL, ""))
-    if habit is not None and habit.runs >= _KNOWN:
+    habit = habit_of(cost, TOTAL, machine)
+    if habit.runs >= _KNOWN:
         error = max(_WIDE * habit.error * total, _CLOCK)
     start = of_phase(cost.starting(), machine).seconds
     return Prediction(
@@ -164,11 +164,15 @@ def predict(cost: Cost, machine: Machine) -> Prediction:
     )
 
 
+def habit_of(cost: Cost, phase: str, machine: Machine) -> Habit:
+    """What jobs of this kind have taught of a phase or of the `total`; of what none has, that terms hold."""
+    return machine.habits.get(cost.habits.get(phase, ""), Habit())
+
+
 def usual(cost: Cost, phase: str, machine: Machine) -> Span:
     """The seconds of a phase, as jobs of this kind were seen to take."""
-    span = of_phase(cost.phases.get(phase, ()), machine)
-    habit = machine.habits.get(cost.habits.get(phase, ""))
-    return span if habit is None else Span(span.seconds * habit.factor, span.error * habit.factor)
+    span, factor = of_phase(cost.phases.get(phase, ()), machine), habit_of(cost, phase, machine).factor
+    return Span(span.seconds * factor, span.error * factor)
 
 
 def told_apart(one: Mapping[str, float], other: Mapping[str, float]) -> str:
