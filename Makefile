@@ -25,7 +25,7 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build
 IN_DEV := --config-settings=build-dir=build/dev --config-settings=cmake.define.TILEWISE_TESTS=ON
 
 .DELETE_ON_ERROR:
-.PHONY: docs help install develop demo test test-python check slow test-slow test-processors quick compilers scaling reports-simulated simulator lint format tidy wheel notebook torture fuzz fuzz-formats fuzz-mutations bench bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-simulated bench-stencil bench-svd bench-transpose bench-truth clean dist-clean
+.PHONY: docs help install develop demo test test-python check slow test-slow test-processors quick compilers scaling reports-simulated simulator lint format tidy wheel notebook torture fuzz fuzz-formats fuzz-mutations bench bench-bits bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-simulated bench-stencil bench-svd bench-transpose bench-truth clean dist-clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -180,6 +180,9 @@ bench-plan: $(VENV)/.installed  ## predictions beside what jobs take, and what t
 
 bench-limited: $(VENV)/.installed  ## larger than memory, in a control group, beside the same in memory; needs root
 	$(BIN)/python bench/run.py limited $(ARGS)
+
+bench-bits: $(VENV)/.installed  ## 200 random jobs by this build and another, bit by bit: OTHER=/path/to/its/.venv/bin/tilewise
+	@$(BIN)/python bench/compare_bits.py $(OTHER) $(ARGS)
 
 bench-builds: $(VENV)/.installed  ## this build beside another: OTHER=/path/to/its/.venv/bin/tilewise ARGS="--only svd"
 	$(BIN)/python bench/compare_builds.py $(OTHER) $(ARGS)

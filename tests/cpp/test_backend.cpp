@@ -5,26 +5,26 @@
 #include <string>
 
 #include "tilewise/base/error.hpp"
-#include "tilewise/kernel/backend.hpp"
+#include "tilewise/kernel/isa/backend.hpp"
 
 using namespace tilewise;
 using namespace tilewise::kernel;
 
 TEST_CASE("every backend has a name of its own, and the last is supported everywhere") {
     std::set<std::string_view> names;
-    for (const Backend& row : backends()) {
-        names.insert(row.name);
+    for (const KnownBackend& row : backends()) {
+        names.insert(row.set.name);
     }
     CHECK(names.size() == backends().size());
     CHECK(backends().back().supported());
-    CHECK(backends().back().name == "baseline");
+    CHECK(backends().back().set.name == "baseline");
 }
 
 TEST_CASE("the backend in use is the one that is forced, else the first that is supported") {
     const char* forced = std::getenv("TILEWISE_KERNELS");
     const Backend* best = nullptr;
-    for (const Backend& row : backends()) {
-        best = best == nullptr && row.supported() ? &row : best;
+    for (const KnownBackend& row : backends()) {
+        best = best == nullptr && row.supported() ? &row.set : best;
     }
     REQUIRE(best != nullptr);
     CHECK(backend().name == (forced != nullptr ? std::string_view(forced) : best->name));

@@ -13,7 +13,6 @@
 
 #include "tilewise/base/array.hpp"
 #include "tilewise/base/error.hpp"
-#include "tilewise/base/half.hpp"
 #include "tilewise/base/ledger.hpp"
 #include "tilewise/base/random.hpp"
 #include "tilewise/base/threads.hpp"
@@ -95,30 +94,6 @@ TEST_CASE("an array counts in numbers, and gets other memory only where it has t
 }
 
 TEST_CASE("memory that nobody has is a MemoryError") { CHECK_THROWS_AS(Buffer(std::size_t{1} << 60), MemoryError); }
-
-#ifdef __FLT16_MANT_DIG__
-TEST_CASE("every half-precision number converts as the compiler converts it, there and back") {
-    for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
-        const auto half = static_cast<std::uint16_t>(bits);
-        const float expected = static_cast<float>(std::bit_cast<_Float16>(half));
-        const float got = half_to_float(half);
-        if (std::isnan(expected)) {
-            REQUIRE(std::isnan(got));
-            REQUIRE(std::isnan(half_to_float(float_to_half(got))));
-        } else {
-            REQUIRE(std::bit_cast<std::uint32_t>(got) == std::bit_cast<std::uint32_t>(expected));
-            REQUIRE(float_to_half(got) == half);
-        }
-    }
-}
-
-TEST_CASE("rounding to half precision is the compiler's") {
-    for (std::uint64_t i = 0; i < 200000; ++i) {
-        const float value = static_cast<float>(std::ldexp(uniform(mix(i)) - 0.5, static_cast<int>(i % 46) - 28));
-        REQUIRE(float_to_half(value) == std::bit_cast<std::uint16_t>(static_cast<_Float16>(value)));
-    }
-}
-#endif
 
 TEST_CASE("threads that are kept serve calls within calls, and calls from several threads at once") {
     std::atomic<int> sum = 0;

@@ -14,7 +14,6 @@
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/half.hpp"
 #include "tilewise/base/random.hpp"
-#include "tilewise/kernel/codec/byte_order.hpp"
 #include "tilewise/kernel/codec/checksum.hpp"
 #include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/kernel/file_type.hpp"
@@ -45,7 +44,7 @@ Bytes reversed(Bytes bytes, std::size_t width) {
 
 template <class T> Wide wide(T value) {
     if constexpr (std::is_same_v<T, Half>) {
-        return {static_cast<long double>(half_to_float(value.bits)), 0};
+        return {static_cast<long double>(half_to_double(value.bits)), 0};
     } else if constexpr (IsComplex<T>::value) {
         return {static_cast<long double>(value.real()), static_cast<long double>(value.imag())};
     } else {
@@ -57,7 +56,7 @@ template <class T> Wide wide(T value) {
 template <class T> T real_number(long double value, bool& lost) {
     if constexpr (std::is_same_v<T, Half>) {
         const Half half{double_to_half(static_cast<double>(value))};
-        lost |= std::isfinite(value) && std::isinf(half_to_float(half.bits));
+        lost |= std::isfinite(value) && std::isinf(half_to_double(half.bits));
         return half;
     } else if constexpr (std::is_floating_point_v<T>) {
         lost |= std::isfinite(value) && std::isinf(static_cast<T>(value));
@@ -215,13 +214,15 @@ TEST_CASE("fractions are cut off, ranges held, and losses counted once a number"
     CHECK(both == std::complex<float>(INFINITY, -INFINITY));
 }
 
-TEST_CASE("float16 from and to double agrees with the conversions of floats and with the compiler's") {
+TEST_CASE("float16 from and to double agrees with the compiler's conversions") {
     for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
         const auto half = static_cast<std::uint16_t>(bits);
         const double value = half_to_double(half);
-        const auto expected = static_cast<double>(half_to_float(half));
+#ifdef __FLT16_MANT_DIG__
+        const auto expected = static_cast<double>(std::bit_cast<_Float16>(half));
         REQUIRE((value == expected || (std::isnan(value) && std::isnan(expected))));
         REQUIRE(std::signbit(value) == std::signbit(expected));
+#endif
         REQUIRE((double_to_half(value) == half || std::isnan(value)));
         if (!std::isfinite(value) || half == 0x7BFFU || half == 0xFBFFU) {
             continue;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tilewise/base/random.hpp"
-#include "tilewise/kernel/backend.hpp"
+#include "tilewise/kernel/isa/backend.hpp"
 #include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/kernel/product/gemm_tiled.hpp"
 
@@ -109,12 +109,12 @@ template <class T> void check_set(const GemmSet& set) {
 }  // namespace
 
 TEST_CASE("tiles of every instruction set agree with plain loops, at every edge") {
-    for (const Backend& row : backends()) {
+    for (const KnownBackend& row : backends()) {
         if (row.supported()) {
-            CAPTURE(row.name);
-            check_set<float>(*row.gemm);
-            check_set<double>(*row.gemm);
-            check_set<std::uint64_t>(*row.gemm);
+            CAPTURE(row.set.name);
+            check_set<float>(row.set.gemm);
+            check_set<double>(row.set.gemm);
+            check_set<std::uint64_t>(row.set.gemm);
         }
     }
 }

@@ -277,7 +277,7 @@ TEST_CASE("the largest uniform number is below 1 in the type that it was made fo
     constexpr std::uint64_t all = ~std::uint64_t{0};
     CHECK(uniform(all) == 1 - 0x1p-53);
     CHECK(static_cast<float>(uniform(all, 24)) == 1 - 0x1p-24F);
-    CHECK(half_to_float(float_to_half(static_cast<float>(uniform(all, 11)))) == 1 - 0x1p-11F);
+    CHECK(half_to_double(double_to_half(static_cast<float>(uniform(all, 11)))) == 1 - 0x1p-11F);
     CHECK(uniform(0, 11) == 0);
 }
 

@@ -4,7 +4,7 @@
 
 #include "svd_file_cases.hpp"
 #include "tilewise/base/error.hpp"
-#include "tilewise/svd/randomized_kernel.hpp"
+#include "tilewise/kernel/product/few_vectors.hpp"
 
 using namespace tilewise;
 using namespace tilewise::test;
@@ -359,12 +359,12 @@ TEST_CASE("the proof finds wrong elements, values, orders and pairs") {
 }
 
 TEST_CASE("the product with few vectors is that of three loops, in any order and of any size") {
-    using svd::Strided;
+    using kernel::Strided;
     const auto check = [](auto zero) {
         using T = decltype(zero);
         for (const auto& [m, k, few] :
              {std::array<std::int64_t, 3>{1, 1, 1}, {8, 5, 16}, {13, 40, 30}, {70, 3, 33}, {9, 130, 80}}) {
-            const std::int64_t vectors = svd::padded<T>(few);
+            const std::int64_t vectors = kernel::padded<T>(few);
             const Dense a = normal_matrix(m, k), b = normal_matrix(k, vectors), c = normal_matrix(m, vectors);
             const std::vector<T> by_rows(a.numbers.begin(), a.numbers.end()), right(b.numbers.begin(), b.numbers.end());
             std::vector<T> by_columns(by_rows.size());
@@ -384,7 +384,7 @@ TEST_CASE("the product with few vectors is that of three loops, in any order and
             }
             for (const auto& operand : {Strided<T>{by_rows.data(), k, 1}, Strided<T>{by_columns.data(), 1, m}}) {
                 std::vector<T> found = before;
-                svd::multiply_few(m, k, vectors, operand, right.data(), found.data());
+                kernel::multiply_few(m, k, vectors, operand, right.data(), found.data());
                 double most = 0;
                 for (std::size_t i = 0; i < found.size(); ++i) {
                     most = std::max(most, std::abs(static_cast<double>(found[i]) - static_cast<double>(wanted[i])));

@@ -9,7 +9,7 @@
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/random.hpp"
-#include "tilewise/kernel/backend.hpp"
+#include "tilewise/kernel/isa/backend.hpp"
 #include "tilewise/kernel/sweep/sweep.hpp"
 
 using namespace tilewise;
@@ -82,9 +82,9 @@ Weights make_weights(Dice& dice, int radius, SumForm form) {
 
 std::vector<const SweepSet*> sweep_sets() {
     std::vector<const SweepSet*> sets;
-    for (const Backend& row : backends()) {
+    for (const KnownBackend& row : backends()) {
         if (row.supported()) {
-            sets.push_back(row.sweep);
+            sets.push_back(&row.set.sweep);
         }
     }
     return sets;

@@ -9,6 +9,7 @@
 #include "text_plain.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/random.hpp"
+#include "tilewise/kernel/isa/backend.hpp"
 #include "tilewise/kernel/text/text.hpp"
 #include "tilewise/kernel/text/text_quick.hpp"
 
@@ -17,11 +18,11 @@ using namespace tilewise::kernel;
 
 namespace {
 
-std::vector<Instructions> versions() {
-    std::vector<Instructions> all{Instructions::baseline};
-    for (const Backend& row : backends()) {
-        if (row.supported() && row.versions == Instructions::avx2) {
-            all.push_back(row.versions);
+std::vector<const Backend*> versions() {
+    std::vector<const Backend*> all;
+    for (const KnownBackend& row : backends()) {
+        if (row.supported()) {
+            all.push_back(&row.set);
         }
     }
     return all;
@@ -42,12 +43,12 @@ struct Result {
     std::vector<std::byte> numbers;
 };
 
-Result quick(const std::string& text, const TextStyle& style, Dtype dtype, Instructions version, std::int64_t most) {
+Result quick(const std::string& text, const TextStyle& style, Dtype dtype, const Backend* version, std::int64_t most) {
     std::vector<std::byte> out(static_cast<std::size_t>(most * style.line_numbers) * size_of(dtype) + 1);
     out.back() = std::byte{77};
     const char *begin = text.data(), *end = begin + text.size();
-    const QuickEnd got = quick_reader(
-        dtype, version)({begin, end, style.separator, style.decimal, style.line_numbers, most, out.data()});
+    const QuickEnd got = version->quick_reader(dtype)(
+        {begin, end, style.separator, style.decimal, style.line_numbers, most, out.data()});
     CHECK(out.back() == std::byte{77});
     out.resize(static_cast<std::size_t>(got.lines * style.line_numbers) * size_of(dtype));
     return {got.lines, got.at - begin, out};
@@ -57,7 +58,7 @@ Result quick(const std::string& text, const TextStyle& style, Dtype dtype, Instr
 
 TEST_CASE("plain lines are read whole, as the plain reference reads them") {
     constexpr std::int64_t lines = 60;
-    for (const Instructions version : versions()) {
+    for (const Backend* version : versions()) {
         for (std::uint64_t seed = 0; seed < 200; ++seed) {
             const std::int64_t fields = 1 + static_cast<std::int64_t>(mix(seed) % 9);
             TextStyle style{" ,;\t"[mix(seed + 1) % 4], fields};
@@ -92,7 +93,7 @@ TEST_CASE("plain lines are read whole, as the plain reference reads them") {
 }
 
 TEST_CASE("quick reading stops before the first line that is not plain") {
-    for (const Instructions version : versions()) {
+    for (const Backend* version : versions()) {
         for (const std::string wrong : {"1,2,3,4",
                                         "1,2",
                                         "1,,3",
@@ -137,7 +138,7 @@ TEST_CASE("quick reading stops before the first line that is not plain") {
 }
 
 TEST_CASE("quoted lines are read quickly where all numbers are quoted, and as the plain reference reads them") {
-    for (const Instructions version : versions()) {
+    for (const Backend* version : versions()) {
         for (const std::string last :
              {"\"7\",\"8\"", "\"7\",\"8\"\n", "\"7\",\"8\"\r\n", "\"7\",8\n", "7,\"8\"\n", "\"7\", \"8\"\n",
               "\" 7\",\"8\"\n", "7,8\n", "\n\"7\",\"8\"\n", "# c\n\"7\",\"8\"\n", "\"7\",\"8\" \n", " \"7\",\"8\"\n"}) {
@@ -179,7 +180,7 @@ TEST_CASE("quoted lines are read quickly where all numbers are quoted, and as th
 }
 
 TEST_CASE("integers are read quickly where they fit, and not where they do not") {
-    for (const Instructions version : versions()) {
+    for (const Backend* version : versions()) {
         const auto lines = [&](const std::string& text, Dtype dtype) {
             return quick(text, {',', 1}, dtype, version, 9).lines;
         };
@@ -189,6 +190,6 @@ TEST_CASE("integers are read quickly where they fit, and not where they do not")
         CHECK(lines("18446744073709551615\n18446744073709551616\n", Dtype::uint64) <= 1);
         CHECK(lines("1\n2.0\n", Dtype::int32) == 1);
         CHECK(lines("1e3\n", Dtype::int32) == 0);
-        CHECK(quick_reader(Dtype::complex128, version) == nullptr);
+        CHECK(version->quick_reader(Dtype::complex128) == nullptr);
     }
 }

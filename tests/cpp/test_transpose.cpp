@@ -12,8 +12,8 @@
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/random.hpp"
-#include "tilewise/kernel/backend.hpp"
 #include "tilewise/kernel/codec/fingerprint.hpp"
+#include "tilewise/kernel/isa/backend.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 
 using namespace tilewise;
@@ -80,9 +80,9 @@ struct Case {
 /// Of each backend that this processor supports, called as transpose would call it.
 std::vector<void (*)(std::size_t, const TransposeStrip&)> widths() {
     std::vector<void (*)(std::size_t, const TransposeStrip&)> found;
-    for (const Backend& row : backends()) {
+    for (const KnownBackend& row : backends()) {
         if (row.supported()) {
-            found.push_back(row.transpose);
+            found.push_back(row.set.transpose);
         }
     }
     return found;

@@ -56,7 +56,7 @@ Store store_for(Dtype dtype) {
             return store<std::uint64_t>;
         case Dtype::float16:
             return [](std::byte* to, double value) {
-                const std::uint16_t half = float_to_half(static_cast<float>(value));
+                const std::uint16_t half = double_to_half(static_cast<float>(value));
                 std::memcpy(to, &half, sizeof half);
             };
         case Dtype::float32:

@@ -10,7 +10,7 @@
 #include <array>
 #include <numeric>
 
-#include "tilewise/kernel/versions.hpp"
+#include "tilewise/kernel/isa/versions.hpp"
 #include "tilewise/measure/clock.hpp"
 #include "tilewise/measure/memory_passes.hpp"
 #include "tilewise/measure/shared_start.hpp"

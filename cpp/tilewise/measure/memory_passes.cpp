@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "tilewise/kernel/versions.hpp"
+#include "tilewise/kernel/isa/versions.hpp"
 
 namespace tilewise::measure {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "tilewise/kernel/codec/convert.hpp"
-#include "tilewise/kernel/versions.hpp"
+#include "tilewise/kernel/isa/versions.hpp"
 
 namespace tilewise::norm {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "tilewise/base/array.hpp"
 #include "tilewise/base/random.hpp"
-#include "tilewise/kernel/codec/byte_order.hpp"
+#include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/kernel/codec/fingerprint.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"

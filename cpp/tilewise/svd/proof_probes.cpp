@@ -16,11 +16,11 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/random.hpp"
 #include "tilewise/base/threads.hpp"
+#include "tilewise/kernel/product/few_vectors.hpp"
 #include "tilewise/kernel/product/product.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/proof_files.hpp"
-#include "tilewise/svd/randomized_kernel.hpp"
 
 namespace tilewise::svd {
 namespace {
@@ -49,7 +49,7 @@ kernel::Operand transposed(const kernel::Operand& operand) {
 }
 
 /// C += A·B of the numbers that are computed in; B row by row.
-template <class T> void multiply_panel(std::int64_t m, std::int64_t k, const Strided<T>& a, const T* b, T* c) {
+template <class T> void multiply_panel(std::int64_t m, std::int64_t k, const kernel::Strided<T>& a, const T* b, T* c) {
     if constexpr (kernel::is_complex_number<T>) {
         const bool transposed = a.column_step != 1;
         kernel::gemm({type_of<T>,
@@ -63,7 +63,7 @@ template <class T> void multiply_panel(std::int64_t m, std::int64_t k, const Str
                       true},
                      1);
     } else {
-        multiply_few(m, k, all_vectors, a, b, c);
+        kernel::multiply_few(m, k, all_vectors, a, b, c);
     }
 }
 

@@ -31,12 +31,12 @@ template <class N> N largest_of(const N* data, std::int64_t count) {
     return all_numbers ? most : std::numeric_limits<N>::quiet_NaN();
 }
 
-template <class T> Strided<T> strided(const kernel::Operand& panel) {
+template <class T> kernel::Strided<T> strided(const kernel::Operand& panel) {
     return {reinterpret_cast<const T*>(panel.data), panel.transposed ? 1 : panel.stride,
             panel.transposed ? panel.stride : 1};
 }
 
-template <class T> Strided<T> from(const Strided<T>& a, std::int64_t row, std::int64_t column) {
+template <class T> kernel::Strided<T> from(const kernel::Strided<T>& a, std::int64_t row, std::int64_t column) {
     return {a.data + row * a.row_step + column * a.column_step, a.row_step, a.column_step};
 }
 
@@ -100,7 +100,7 @@ Passes<T>::Passes(Context& context, const io::Region& a, const Options& options,
 }
 
 template <class T> void Passes<T>::cut(Context& context, std::int64_t columns) {
-    stride_ = padded<T>(columns);
+    stride_ = kernel::padded<T>(columns);
     panels_ = std::make_unique<Panels>(
         context, a_, sizeof(T) == 4 ? Dtype::float32 : Dtype::float64,
         PanelOptions{
@@ -148,25 +148,25 @@ Reading<T> Passes<T>::read(Context& context, const T* q, std::int64_t columns, b
 
 /// y = P·Q for some rows of the panel.
 template <class T>
-void Passes<T>::multiply(grid::Range rows, const Strided<T>& panel, const T* q, T* y) const {
+void Passes<T>::multiply(grid::Range rows, const kernel::Strided<T>& panel, const T* q, T* y) const {
     parallel_ranges(panels_->threads_of_lane(), rows.size(), [&](std::int64_t begin, std::int64_t end, int) {
         T* to = y + begin * stride_;
         std::fill_n(to, (end - begin) * stride_, T{});
         for (std::int64_t column = 0; column < width_; column += block_columns) {
-            multiply_few(end - begin, std::min(block_columns, width_ - column), stride_,
-                         from(panel, rows.begin + begin, column), q + column * stride_, to);
+            kernel::multiply_few(end - begin, std::min(block_columns, width_ - column), stride_,
+                                 from(panel, rows.begin + begin, column), q + column * stride_, to);
         }
     });
 }
 
 /// w += Pᵀ·y.
 template <class T>
-void Passes<T>::add_transposed(std::int64_t rows, const Strided<T>& panel, const T* y, T* w) const {
+void Passes<T>::add_transposed(std::int64_t rows, const kernel::Strided<T>& panel, const T* y, T* w) const {
     parallel_ranges(panels_->threads_of_lane(), width_, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t column = begin; column < end; column += block_columns) {
-            const Strided<T> here = from(panel, 0, column);
-            multiply_few(std::min(block_columns, end - column), rows, stride_,
-                         {here.data, here.column_step, here.row_step}, y, w + column * stride_);
+            const kernel::Strided<T> here = from(panel, 0, column);
+            kernel::multiply_few(std::min(block_columns, end - column), rows, stride_,
+                                 {here.data, here.column_step, here.row_step}, y, w + column * stride_);
         }
     });
 }
@@ -188,7 +188,7 @@ Reading<T> Passes<T>::sum_products(Context& context, const T* q, std::int64_t co
     walk(context, chunk, expected, [&](int index, grid::Range rows, const kernel::Operand& operand) {
         Lane& lane = lanes_[static_cast<std::size_t>(index)];
         T *y = lane.y.data(), *w = lane.w.data();
-        const Strided<T> panel = strided<T>(operand);
+        const kernel::Strided<T> panel = strided<T>(operand);
         const std::int64_t at_once = panels_->threads_of_lane() > 1 ? rows.size() : block_rows;
         for (std::int64_t row = 0; row < rows.size(); row += at_once) {
             const grid::Range some{row, std::min(row + at_once, rows.size())};
@@ -246,7 +246,7 @@ template <class T> void Passes<T>::flush(Lane& lane, std::vector<double>& sum, s
     std::fill_n(w, width_ * stride_, T{});
 }
 
-template <class T> void Passes<T>::find_wrong(Lane& lane, grid::Range rows, const Strided<T>& panel) const {
+template <class T> void Passes<T>::find_wrong(Lane& lane, grid::Range rows, const kernel::Strided<T>& panel) const {
     for (std::int64_t i = rows.begin; i < rows.end; ++i) {
         for (std::int64_t j = 0; j < width_; ++j) {
             const std::int64_t row = panels_->transposed() ? j : i, column = panels_->transposed() ? i : j;

@@ -7,9 +7,9 @@
 
 #include "tilewise/base/array.hpp"
 #include "tilewise/dist/tall_qr.hpp"
+#include "tilewise/kernel/product/few_vectors.hpp"
 #include "tilewise/svd/not_finite.hpp"
 #include "tilewise/svd/panels.hpp"
-#include "tilewise/svd/randomized_kernel.hpp"
 #include "tilewise/svd/svd.hpp"
 
 namespace tilewise::svd {
@@ -60,10 +60,10 @@ private:
     void make_lanes(Context& context, std::int64_t columns);
     void walk(Context& context, std::int64_t chunk, double expected, const Panels::Use& use);
     Reading<T> sum_products(Context& context, const T* q, std::int64_t columns, bool first, bool keep, double expected);
-    void multiply(grid::Range rows, const Strided<T>& panel, const T* q, T* y) const;
-    void add_transposed(std::int64_t rows, const Strided<T>& panel, const T* y, T* w) const;
+    void multiply(grid::Range rows, const kernel::Strided<T>& panel, const T* q, T* y) const;
+    void add_transposed(std::int64_t rows, const kernel::Strided<T>& panel, const T* y, T* w) const;
     void flush(Lane& lane, std::vector<double>& sum, std::int64_t columns) const;
-    void find_wrong(Lane& lane, grid::Range rows, const Strided<T>& panel) const;
+    void find_wrong(Lane& lane, grid::Range rows, const kernel::Strided<T>& panel) const;
     void refuse_wrong(Context& context) const;
     bool needs_scaling(Context& context, const std::vector<double>& product, double expected);
 

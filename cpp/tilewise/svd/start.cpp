@@ -5,8 +5,8 @@
 
 #include "tilewise/base/threads.hpp"
 #include "tilewise/dist/redistribute_columns.hpp"
-#include "tilewise/kernel/backend.hpp"
 #include "tilewise/kernel/factor/lapack.hpp"
+#include "tilewise/kernel/isa/backend.hpp"
 #include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/mpi/same.hpp"
 #include "tilewise/mpi/together.hpp"

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "tilewise/kernel/codec/byte_order.hpp"
+#include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
 

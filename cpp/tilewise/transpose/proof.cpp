@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "tilewise/base/array.hpp"
-#include "tilewise/kernel/codec/byte_order.hpp"
+#include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/kernel/codec/fingerprint.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/sum.hpp"

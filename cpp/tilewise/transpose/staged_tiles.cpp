@@ -20,7 +20,7 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/io/uncached.hpp"
-#include "tilewise/kernel/codec/byte_order.hpp"
+#include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/mpi/queue.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/transpose/local.hpp"

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tilewise/base/names.hpp"
-#include "tilewise/kernel/backend.hpp"
+#include "tilewise/kernel/isa/backend.hpp"
 #include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/kernel/text/number.hpp"
 #include "tilewise/measure/measure.hpp"
@@ -103,8 +103,8 @@ nlohmann::json backends() {
     } catch (const UsageError&) {  // jobs say it
     }
     nlohmann::json rows = nlohmann::json::array();
-    for (const kernel::Backend& row : kernel::backends()) {
-        rows.push_back({{"name", row.name}, {"supported", row.supported()}, {"used", &row == used}});
+    for (const auto& [set, supported] : kernel::backends()) {
+        rows.push_back({{"name", set.name}, {"supported", supported()}, {"used", &set == used}});
     }
     return rows;
 }

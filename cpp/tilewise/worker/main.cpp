@@ -15,7 +15,7 @@
 #include "tilewise/device/facts.hpp"
 #include "tilewise/io/chunk_unpacker.hpp"
 #include "tilewise/io/mapped.hpp"
-#include "tilewise/kernel/backend.hpp"
+#include "tilewise/kernel/isa/backend.hpp"
 #include "tilewise/measure/transpose_tile.hpp"
 #include "tilewise/mpi/mpi.hpp"
 #include "tilewise/mpi/same.hpp"

@@ -11,7 +11,7 @@
 #include "tilewise/base/names.hpp"
 #include "tilewise/base/work.hpp"
 #include "tilewise/io/text.hpp"
-#include "tilewise/kernel/backend.hpp"
+#include "tilewise/kernel/isa/backend.hpp"
 #include "tilewise/measure/ceilings.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"

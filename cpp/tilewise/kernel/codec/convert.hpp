@@ -9,6 +9,10 @@
 
 namespace tilewise::kernel {
 
+/// Copies `count` items of `width` bytes (1, 2, 4 or 8), each with its bytes in reverse. Neither side need be aligned;
+/// `to` may be `from`, else they must not overlap. Runs at the speed of memory.
+void swap_bytes(const std::byte* from, std::byte* to, std::int64_t count, std::size_t width);
+
 /// Where the raw bytes of `count` numbers must lie in a buffer of `count` wider ones, so that `widen` needs no second
 /// buffer:
 ///

@@ -9,7 +9,7 @@
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/versions.hpp"
+#include "tilewise/kernel/isa/versions.hpp"
 
 namespace tilewise::kernel {
 namespace {

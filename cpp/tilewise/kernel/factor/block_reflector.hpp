@@ -22,6 +22,15 @@ inline constexpr std::int64_t slab_margin = 8;
 /// Reflectors in one block at most.
 inline constexpr std::int64_t most_reflectors = 128;
 
+/// V (rows×count) lies row by row, `stride` numbers apart; column c is zero but in rows [c, c + reach).
+struct ReflectorShape {
+    std::int64_t rows, count, reach, stride;
+};
+
+/// The kernel: C ← (I − V·T·Vᵀ)·C for `columns` columns of C. `memory` has 2·stride·columns numbers.
+using ApplyReflectors = void (*)(const ReflectorShape& shape, const double* v, const double* t, double* c,
+                                 std::int64_t c_step, std::int64_t columns, double* memory);
+
 /// V row by row and T, as the kernel takes them; memory is kept from one block to the next.
 class BlockReflector {
 public:

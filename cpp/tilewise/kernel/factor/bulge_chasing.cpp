@@ -11,7 +11,7 @@
 
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/factor/lapack_work.hpp"
-#include "tilewise/kernel/versions.hpp"
+#include "tilewise/kernel/isa/versions.hpp"
 
 namespace tilewise::kernel {
 namespace {

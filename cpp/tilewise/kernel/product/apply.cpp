@@ -5,7 +5,7 @@
 
 #include "tilewise/base/threads.hpp"
 #include "tilewise/base/work.hpp"
-#include "tilewise/kernel/versions.hpp"
+#include "tilewise/kernel/isa/versions.hpp"
 
 namespace tilewise::kernel {
 namespace {

@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "tilewise/kernel/backend.hpp"
+#include "tilewise/kernel/isa/backend.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -75,14 +75,14 @@ template <class T> void multiply(const Product& p, const GemmTiles<T>& tiles, co
         const std::int64_t n = std::min(columns, p.n - j);
         for (std::int64_t l = 0, k = 0; l < p.k; l += k) {
             k = depth_here(blocking.depth, p.k - l);
-            tiles.pack_b({b + l * b_row + j * b_column, n, k, b_column, b_row}, b_panels);
+            tiles.pack_b({.along = b_column, .down = b_row, .at = {b + l * b_row + j * b_column}}, n, k, b_panels);
             // The deeper, the fewer rows fill the second-level cache; the shallower, the more.
             const std::int64_t most =
                 std::max(tiles.rows, blocking.rows * blocking.depth / k / tiles.rows * tiles.rows);
             const std::int64_t rows = evenly(p.m, most, tiles.rows);
             for (std::int64_t i = 0; i < (upper ? std::min(p.m, j + n) : p.m); i += rows) {
                 const std::int64_t m = std::min(rows, p.m - i);
-                tiles.pack_a({a + i * a_row + l * a_column, m, k, a_row, a_column}, a_panels);
+                tiles.pack_a({.along = a_row, .down = a_column, .at = {a + i * a_row + l * a_column}}, m, k, a_panels);
                 const BlockOfC<T> block{c + i * p.c_stride + j, p.c_stride, m, n, p.accumulate || l > 0};
                 upper ? multiply_upper(tiles, k, a_panels, b_panels, block, i - j)
                       : tiles.multiply(k, a_panels, b_panels, block);
@@ -100,7 +100,7 @@ bool tiled_gemm_suits(const Product& p) {
     if (is_integer(p.dtype)) {  // which BLAS does not know
         return true;
     }
-    if (!tiled_gemm_takes(p.dtype) || backend().gemm->width < 32) {
+    if (!tiled_gemm_takes(p.dtype) || backend().width < 32) {
         return false;
     }
     if (p.dtype == Dtype::float32) {  // BLAS is ahead with narrower registers, and where C or k is small
@@ -109,11 +109,11 @@ bool tiled_gemm_suits(const Product& p) {
     return own.float64 && p.m >= 64 && p.n >= 96 && p.k >= 64;
 }
 
-std::string_view tiled_gemm_name() { return backend().gemm->name; }
+std::string_view tiled_gemm_name() { return backend().gemm.name; }
 
 std::int64_t tiled_gemm_slice(Dtype dtype, std::int64_t wanted, std::int64_t left) {
     const std::int64_t depth =
-        with_tiles_of(dtype, [](auto zero) { return blocking_of<decltype(zero)>(*backend().gemm).depth; });
+        with_tiles_of(dtype, [](auto zero) { return blocking_of<decltype(zero)>(backend().gemm).depth; });
     const std::int64_t slice = std::max<std::int64_t>(1, wanted / depth) * depth;
     return left <= slice + depth / 2 ? left : slice;
 }
@@ -124,8 +124,8 @@ Cuts tiled_gemm_cuts(const Product& p, int threads) {
     constexpr double packing = 20, waiting = 0.05;
     constexpr std::int64_t parts_each = 4;
     return with_tiles_of(p.dtype, [&]<class T>(T) {
-        const auto& tiles = backend().gemm->tiles<T>();
-        const std::int64_t block = blocking_of<T>(*backend().gemm).columns;
+        const auto& tiles = backend().gemm.tiles<T>();
+        const std::int64_t block = blocking_of<T>(backend().gemm).columns;
         const std::int64_t high = (p.m + tiles.rows - 1) / tiles.rows, wide = (p.n + tiles.columns - 1) / tiles.columns;
         Cuts best{1, 1, tiles.rows, tiles.columns};
         double least = std::numeric_limits<double>::infinity();
@@ -148,9 +148,9 @@ Cuts tiled_gemm_cuts(const Product& p, int threads) {
     });
 }
 
-void TiledGemm::operator()(const Product& product) { (*this)(product, *backend().gemm); }
+void TiledGemm::operator()(const Product& product) { (*this)(product, backend().gemm); }
 
-void TiledGemm::upper(const Product& product) { (*this)(product, *backend().gemm, true); }
+void TiledGemm::upper(const Product& product) { (*this)(product, backend().gemm, true); }
 
 void TiledGemm::operator()(const Product& product, const GemmSet& set, bool upper) {
     with_tiles_of(product.dtype, [&](auto zero) {

@@ -31,7 +31,7 @@
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/backend.hpp"
+#include "tilewise/kernel/isa/backend.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -115,8 +115,8 @@ struct Cut {
 /// All products of one call, whose sides are multiples of 2^levels.
 template <class T> class Strassen {
 public:
-    Strassen(const StrassenSet<T>& set, const Product& whole, int threads, int levels, const Between& between)
-        : set_(set),
+    Strassen(const GemmTiles<T>& tiles, const Product& whole, int threads, int levels, const Between& between)
+        : tiles_(tiles),
           whole_(whole),
           threads_(threads),
           between_(between),
@@ -124,14 +124,14 @@ public:
           m_(whole.m >> levels),
           n_(whole.n >> levels),
           k_(whole.k >> levels),
-          rows_(m_, rows_for(m_, threads, set.rows), set.rows),
-          columns_(n_, block_columns / set.columns * set.columns, set.columns),
+          rows_(m_, rows_for(m_, threads, tiles.rows), tiles.rows),
+          columns_(n_, block_columns / tiles.columns * tiles.columns, tiles.columns),
           depths_(k_, block_depth, 1) {
         std::int64_t widest = 0;
         for (std::int64_t part = 0; part < columns_.parts; ++part) {
             widest = std::max(widest, columns_[part].size());
         }
-        stride_ = (widest + set.columns - 1) / set.columns * set.columns;
+        stride_ = (widest + tiles.columns - 1) / tiles.columns * tiles.columns;
         const std::int64_t depth = std::min(k_, block_depth);
         b_ = buffer_for(stride_ * depth);
         for (int thread = 0; thread < threads; ++thread) {
@@ -184,9 +184,9 @@ private:
 
     /// This thread's share of the panels.
     void pack_b(const Step& step, grid::Range columns, grid::Range depth, int thread) {
-        const std::int64_t panels = (columns.size() + set_.columns - 1) / set_.columns;
-        const std::int64_t begin = panels * thread / threads_ * set_.columns;
-        const std::int64_t end = std::min(columns.size(), panels * (thread + 1) / threads_ * set_.columns);
+        const std::int64_t panels = (columns.size() + tiles_.columns - 1) / tiles_.columns;
+        const std::int64_t begin = panels * thread / threads_ * tiles_.columns;
+        const std::int64_t end = std::min(columns.size(), panels * (thread + 1) / threads_ * tiles_.columns);
         if (begin < end) {
             const Operand& b = whole_.b;
             const std::int64_t along = b.transposed ? b.stride : 1, down = b.transposed ? 1 : b.stride;
@@ -197,7 +197,7 @@ private:
                               (entry.column * n_ + columns.begin + begin) * along;
                 terms.sign[t] = static_cast<T>(entry.sign);
             }
-            set_.pack_b(terms, end - begin, depth.size(), numbers(b_) + begin * depth.size());
+            tiles_.pack_b(terms, end - begin, depth.size(), numbers(b_) + begin * depth.size());
         }
     }
 
@@ -213,8 +213,8 @@ private:
         }
         T* panels = numbers(a_[static_cast<std::size_t>(thread)]);
         T* product = numbers(products_[static_cast<std::size_t>(thread)]);
-        set_.pack_a(terms, rows.size(), depth.size(), panels);
-        set_.multiply(rows.size(), columns.size(), depth.size(), panels, numbers(b_), product, stride_);
+        tiles_.pack_a(terms, rows.size(), depth.size(), panels);
+        tiles_.multiply(depth.size(), panels, numbers(b_), {product, stride_, rows.size(), columns.size(), false});
         Targets<T> targets{.count = step.c.size(), .stride = whole_.c_stride};
         for (std::size_t t = 0; t < targets.count; ++t) {
             const Entry& entry = step.c[t];
@@ -223,10 +223,10 @@ private:
             targets.sign[t] = static_cast<T>(entry.sign);
             targets.add[t] = whole_.accumulate || !entry.first || depth.begin > 0;
         }
-        set_.add(rows.size(), columns.size(), product, stride_, targets);
+        tiles_.add(rows.size(), columns.size(), product, stride_, targets);
     }
 
-    const StrassenSet<T>& set_;
+    const GemmTiles<T>& tiles_;
     const Product& whole_;
     int threads_;
     const Between& between_;
@@ -239,25 +239,11 @@ private:
     std::atomic<std::int64_t> next_ = 0;  // block of rows
 };
 
-const StrassenSets& sets_here() {
-#if defined(__x86_64__)
-    switch (backend().versions) {
-        case Instructions::avx512:
-            return strassen_sets_64;
-        case Instructions::avx2:
-            return strassen_sets_32;
-        case Instructions::baseline:
-            break;
-    }
-#endif
-    return strassen_sets_16;
-}
-
 void whole_blocks(const Product& p, int threads, int levels, const Between& between) {
     if (p.dtype == Dtype::float32) {
-        Strassen<float>(sets_here().float32, p, threads, levels, between)();
+        Strassen<float>(backend().gemm.float32, p, threads, levels, between)();
     } else {
-        Strassen<double>(sets_here().float64, p, threads, levels, between)();
+        Strassen<double>(backend().gemm.float64, p, threads, levels, between)();
     }
 }
 
@@ -268,10 +254,11 @@ int strassen_levels(Dtype dtype, std::int64_t m, std::int64_t n, std::int64_t k)
         return 0;
     }
     // Sides of C's blocks from which another level pays, and their depth: more sums then cost less than is saved.
-    constexpr std::array<std::int64_t, strassen_most_levels> least{1536, 2048, 4096};
+    constexpr std::array<std::int64_t, 3> least{1536, 2048, 4096};
     constexpr std::int64_t least_depth = 512;
     int levels = 0;
-    while (levels < strassen_most_levels && std::min(m, n) >> (levels + 1) >= least[static_cast<std::size_t>(levels)] &&
+    while (std::size_t{1} << levels < most_terms &&
+           std::min(m, n) >> (levels + 1) >= least[static_cast<std::size_t>(levels)] &&
            k >> (levels + 1) >= least_depth) {
         ++levels;
     }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "tilewise/kernel/product/gemm.hpp"
-#include "tilewise/kernel/product/strassen_set.hpp"
 
 namespace tilewise::kernel {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/backend.hpp"
+#include "tilewise/kernel/isa/backend.hpp"
 #include "tilewise/kernel/lent.hpp"
 
 namespace tilewise::kernel {
@@ -60,7 +60,7 @@ void pack(const Roles& roles, std::int64_t begin, std::int64_t count, std::int64
 
 template <class T>
 void rows_of_thread(const Product& p, const Roles& roles, grid::Range rows, const Between& between) {
-    const ThinLoop<T> loop = backend().thin->loop<T>(roles.x.transposed);
+    const ThinLoop<T> loop = backend().thin.loop<T>(roles.x.transposed);
     const bool as_it_lies = roles.y.transposed || (roles.columns == 1 && roles.y.stride == 1);
     // A line more than a multiple of a page, or the columns would fall on the same lines of the first-level cache.
     constexpr auto line = static_cast<std::int64_t>(64 / sizeof(T));

@@ -38,9 +38,4 @@ struct ThinSet {
     }
 };
 
-extern const ThinSet thin_set_16;
-#if defined(__x86_64__)
-extern const ThinSet thin_set_32, thin_set_64;
-#endif
-
 }  // namespace tilewise::kernel

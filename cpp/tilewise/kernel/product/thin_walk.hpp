@@ -14,7 +14,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tilewise/kernel/codec/shuffle.hpp"
+#include "tilewise/kernel/isa/registers.hpp"
+#include "tilewise/kernel/isa/shuffle.hpp"
 #include "tilewise/kernel/product/thin_strip.hpp"
 
 namespace tilewise::kernel {
@@ -23,8 +24,7 @@ namespace {
 constexpr std::size_t extent(std::int64_t n) { return static_cast<std::size_t>(n); }
 
 template <class T, std::size_t width> class Thin {
-    typedef T V __attribute__((vector_size(width)));
-    typedef T Unaligned __attribute__((vector_size(width), aligned(sizeof(T)), may_alias));
+    using V = typename Vector<T, width>::type;
     static constexpr std::int64_t lanes = width / sizeof(T);
 #if defined(__x86_64__) && !defined(__AVX512VL__)
     static constexpr bool many_registers = false;
@@ -109,8 +109,7 @@ public:
     }
 
 private:
-    static V load(const T* from) { return *reinterpret_cast<const Unaligned*>(from); }
-    static V load(const T* from, std::int64_t count) {
+    static V load_some(const T* from, std::int64_t count) {
         V value{};
         std::memcpy(&value, from, static_cast<std::size_t>(count) * sizeof(T));
         return value;
@@ -168,31 +167,31 @@ private:
             }
 #pragma GCC unroll 4
             for (std::int64_t c = 0; c < columns; ++c) {
-                factor[c] = load(y + c * y_stride + at);
+                factor[c] = load<T, width>(y + c * y_stride + at);
             }
 #pragma GCC unroll 8
             for (std::int64_t r = 0; r < rows; ++r) {
-                const V value = load(x[r] + at);
+                const V value = load<T, width>(x[r] + at);
                 if constexpr (alone) {
                     __builtin_prefetch(x[r] + at + asking.ahead);
                 }
 #pragma GCC unroll 4
                 for (std::int64_t c = 0; c < columns; ++c) {
-                    sum[c][r] += value * factor[c];
+                    sum[c][r] = multiply_add(value, factor[c], sum[c][r]);
                 }
             }
         }
         if (whole < count) {
 #pragma GCC unroll 4
             for (std::int64_t c = 0; c < columns; ++c) {
-                factor[c] = load(y + c * y_stride + whole, count - whole);
+                factor[c] = load_some(y + c * y_stride + whole, count - whole);
             }
 #pragma GCC unroll 8
             for (std::int64_t r = 0; r < rows; ++r) {
-                const V value = load(x[r] + whole, count - whole);
+                const V value = load_some(x[r] + whole, count - whole);
 #pragma GCC unroll 4
                 for (std::int64_t c = 0; c < columns; ++c) {
-                    sum[c][r] += value * factor[c];
+                    sum[c][r] = multiply_add(value, factor[c], sum[c][r]);
                 }
             }
         }
@@ -251,7 +250,7 @@ private:
 #pragma GCC unroll 8
             for (std::int64_t l = 0; l < taken; ++l) {
                 factor[c][l] = y[c * y_stride + l];
-                factors[c][l] = V{} + factor[c][l];
+                factors[c][l] = everywhere<V>(factor[c][l]);
             }
         }
         std::int64_t at = 0;
@@ -259,7 +258,7 @@ private:
             V value[extent(taken)];
 #pragma GCC unroll 8
             for (std::int64_t l = 0; l < taken; ++l) {
-                value[l] = load(x + l * x_stride + at);
+                value[l] = load<T, width>(x + l * x_stride + at);
                 if (ahead != 0) {
                     __builtin_prefetch(x + l * x_stride + at + ahead);
                 }
@@ -270,7 +269,7 @@ private:
                 V sum = *to;
 #pragma GCC unroll 8
                 for (std::int64_t l = 0; l < taken; ++l) {
-                    sum += value[l] * factors[c][l];
+                    sum = multiply_add(value[l], factors[c][l], sum);
                 }
                 *to = sum;
             }
@@ -279,18 +278,13 @@ private:
             for (std::int64_t c = 0; c < columns; ++c) {
                 T sum = sums[c * height + at];
                 for (std::int64_t l = 0; l < taken; ++l) {
-                    sum += x[l * x_stride + at] * factor[c][l];
+                    sum = multiply_add(x[l * x_stride + at], factor[c][l], sum);
                 }
                 sums[c * height + at] = sum;
             }
         }
     }
 };
-
-template <std::size_t width> constexpr ThinSet thin_set() {
-    return {Thin<float, width>::rows, Thin<float, width>::transposed, Thin<double, width>::rows,
-            Thin<double, width>::transposed};
-}
 
 }  // namespace
 }  // namespace tilewise::kernel

@@ -10,7 +10,7 @@
 #include "tilewise/base/page.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/base/work.hpp"
-#include "tilewise/kernel/backend.hpp"
+#include "tilewise/kernel/isa/backend.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -119,7 +119,7 @@ Sweeper::Sweeper(const Weights& weights, Boundary boundary, Dtype dtype, bool pl
     }
     form_ = form_of(weights);
     taps_ = taps_of(weights, form_);
-    set_ = set != nullptr ? set : backend().sweep;
+    set_ = set != nullptr ? set : &backend().sweep;
 }
 
 std::vector<Part> Sweeper::cut(const Part& part, int steps, int threads) const {

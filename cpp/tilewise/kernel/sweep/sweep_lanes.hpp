@@ -16,9 +16,9 @@
 
 #include <cstring>
 
+#include "tilewise/kernel/isa/turn.hpp"
 #include "tilewise/kernel/sweep/sweep_strip.hpp"
 #include "tilewise/kernel/sweep/sweep_sum.hpp"
-#include "tilewise/kernel/transpose/transpose_turn.hpp"
 
 namespace tilewise::kernel {
 namespace {

@@ -217,14 +217,14 @@ template <int radius, SumForm form, int together, class V> [[gnu::noinline]] voi
 
 /// The loops for one form and radius, chosen once a piece.
 template <class T, std::size_t width> struct RowSums {
-    using V = typename Numbers<T, width>::type;
+    using V = typename Vector<T, width>::type;
     void (*several)(const V*, const V* const*, V* const*, std::int64_t);  ///< `together` rows
     void (*one)(const V*, const V* const*, V* const*, std::int64_t);
     int together;
     bool in_place;
 };
 template <class T, std::size_t width, int radius, SumForm form> constexpr RowSums<T, width> row_sums() {
-    using V = typename Numbers<T, width>::type;
+    using V = typename Vector<T, width>::type;
     constexpr int together = rows_together<radius, form, width == 64>();
     return {.several = sum_rows<radius, form, together>,
             .one = sum_rows<radius, form, 1>,

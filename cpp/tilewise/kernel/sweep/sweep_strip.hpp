@@ -87,9 +87,4 @@ constexpr WaveSize wave_size(const Part& part, const SweepPiece& piece, std::int
             .bytes = (rows * stride + registers + lanes) * width};
 }
 
-extern const SweepSet sweep_set_16;
-#if defined(__x86_64__)
-extern const SweepSet sweep_set_32, sweep_set_64;
-#endif
-
 }  // namespace tilewise::kernel

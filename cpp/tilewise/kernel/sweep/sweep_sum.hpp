@@ -17,13 +17,8 @@
 #include <utility>
 
 #include "tilewise/base/inline.hpp"
+#include "tilewise/kernel/isa/registers.hpp"
 #include "tilewise/kernel/sweep/sweep.hpp"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
 
 namespace tilewise::kernel {
 namespace {
@@ -35,51 +30,6 @@ constexpr int taps_of(SumForm form, int radius) {
     const int side = is_symmetric(form) ? radius + 1 : 2 * radius + 1;
     return is_star(form) ? 2 * side - 1 : side * side;
 }
-
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-[[gnu::always_inline]] inline float multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-[[gnu::always_inline]] inline double multiply_add(double a, double b, double c) { return __builtin_fma(a, b, c); }
-#else
-[[gnu::always_inline]] inline float multiply_add(float a, float b, float c) { return a * b + c; }
-[[gnu::always_inline]] inline double multiply_add(double a, double b, double c) { return a * b + c; }
-#endif
-
-template <class T, std::size_t width> struct Numbers {
-    typedef T type __attribute__((vector_size(width)));
-};
-using Floats16 = Numbers<float, 16>::type;
-using Doubles16 = Numbers<double, 16>::type;
-#if defined(__FMA__)
-using Floats32 = Numbers<float, 32>::type;
-using Doubles32 = Numbers<double, 32>::type;
-[[gnu::always_inline]] inline Floats32 multiply_add(Floats32 a, Floats32 b, Floats32 c) {
-    return _mm256_fmadd_ps(a, b, c);
-}
-[[gnu::always_inline]] inline Doubles32 multiply_add(Doubles32 a, Doubles32 b, Doubles32 c) {
-    return _mm256_fmadd_pd(a, b, c);
-}
-#endif
-#if defined(__AVX512F__)
-using Floats64 = Numbers<float, 64>::type;
-using Doubles64 = Numbers<double, 64>::type;
-[[gnu::always_inline]] inline Floats64 multiply_add(Floats64 a, Floats64 b, Floats64 c) {
-    return _mm512_fmadd_ps(a, b, c);
-}
-[[gnu::always_inline]] inline Doubles64 multiply_add(Doubles64 a, Doubles64 b, Doubles64 c) {
-    return _mm512_fmadd_pd(a, b, c);
-}
-#endif
-#if defined(__aarch64__)
-[[gnu::always_inline]] inline Floats16 multiply_add(Floats16 a, Floats16 b, Floats16 c) {
-    return (Floats16)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
-}
-[[gnu::always_inline]] inline Doubles16 multiply_add(Doubles16 a, Doubles16 b, Doubles16 c) {
-    return (Doubles16)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
-}
-#elif !defined(__FMA__)
-[[gnu::always_inline]] inline Floats16 multiply_add(Floats16 a, Floats16 b, Floats16 c) { return a * b + c; }
-[[gnu::always_inline]] inline Doubles16 multiply_add(Doubles16 a, Doubles16 b, Doubles16 c) { return a * b + c; }
-#endif
 
 /// The sum of a form without symmetry; `at(dy, dx)` is the cell there.
 template <int radius, SumForm form, class V, class At> [[gnu::always_inline]] inline V sum_of_cells(const V* w,

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "tilewise/base/error.hpp"
+#include "tilewise/kernel/isa/backend.hpp"
 #include "tilewise/kernel/text/text_quick.hpp"
 
 namespace tilewise::kernel {
@@ -284,7 +285,7 @@ public:
     Quick(const Place& place, Dtype dtype, const std::byte* out)
         : reader_(place.certain && place.separator != place.style.decimal && place.style.line_numbers > 0 &&
                           out != nullptr
-                      ? quick_reader(dtype)
+                      ? backend().quick_reader(dtype)
                       : nullptr) {}
 
     /// Moves `place` behind the lines that were read into `out`; returns how many.

@@ -13,7 +13,6 @@
 #include <cstdint>
 
 #include "tilewise/base/dtype.hpp"
-#include "tilewise/kernel/backend.hpp"
 
 namespace tilewise::kernel {
 
@@ -33,11 +32,5 @@ struct QuickEnd {
 
 /// Reads lines up to the first that is not plain.
 using QuickReader = QuickEnd (*)(const QuickLines& lines);
-
-/// The reader for numbers of `dtype`; null where these are no plain decimals.
-QuickReader quick_reader(Dtype dtype, Instructions instructions = backend().versions);
-
-/// Those of AVX2.
-QuickReader quick_reader_32(Dtype dtype);
 
 }  // namespace tilewise::kernel

@@ -10,7 +10,7 @@
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/base/work.hpp"
-#include "tilewise/kernel/backend.hpp"
+#include "tilewise/kernel/isa/backend.hpp"
 
 namespace tilewise::kernel {
 namespace {

@@ -26,11 +26,4 @@ constexpr std::int64_t staging_bytes(std::int64_t columns, std::int64_t tile_row
     return columns * 64 + 64 * (tile_rows * item + 64);
 }
 
-// One function, compiled for three widths of registers in bytes; each must only be called where the processor has them.
-void transpose_strip_16(std::size_t item, const TransposeStrip& strip);
-#if defined(__x86_64__)
-void transpose_strip_32(std::size_t item, const TransposeStrip& strip);
-void transpose_strip_64(std::size_t item, const TransposeStrip& strip);
-#endif
-
 }  // namespace tilewise::kernel

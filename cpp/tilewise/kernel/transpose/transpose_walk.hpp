@@ -13,8 +13,8 @@
 #pragma once
 
 #include "tilewise/base/page.hpp"
+#include "tilewise/kernel/isa/turn.hpp"
 #include "tilewise/kernel/transpose/transpose_strip.hpp"
-#include "tilewise/kernel/transpose/transpose_turn.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

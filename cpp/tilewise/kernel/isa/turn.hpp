@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "tilewise/kernel/codec/shuffle.hpp"
+#include "tilewise/kernel/isa/shuffle.hpp"
 
 namespace tilewise::kernel {
 namespace {

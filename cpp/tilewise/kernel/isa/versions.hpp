@@ -12,7 +12,7 @@
 #pragma once
 
 #include "tilewise/base/inline.hpp"
-#include "tilewise/kernel/backend.hpp"
+#include "tilewise/kernel/isa/backend.hpp"
 
 namespace tilewise::kernel {
 

@@ -1,14 +1,19 @@
-// Quick reading in registers of 32 bytes, of AVX2 (x86-64-v3).
-// CMakeLists.txt has this file compiled for them; nothing that another file could share may be instantiated here.
-#if defined(__x86_64__)
+// How quick reading finds starts and decimals: in registers of 32 bytes, or of 64 bits where there are no others.
+#pragma once
+
 #include <algorithm>
 #include <array>
-#include <immintrin.h>
 
 #include "tilewise/kernel/text/text_quick_loop.hpp"
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 namespace tilewise::kernel {
 namespace {
+
+#if defined(__AVX2__)
 
 /// A number is loaded so that its last digit is the register's last byte; one byte further to the right it is what
 /// stands before the mark that must move.
@@ -79,9 +84,35 @@ struct Thirty_two {
     }
 };
 
-}  // namespace
+using Widest = Thirty_two;
 
-QuickReader quick_reader_32(Dtype dtype) { return reader_of<Thirty_two>(dtype); }
+#else
 
-}  // namespace tilewise::kernel
+/// Eight characters in a register of 64 bits.
+struct Eight {
+    static constexpr std::ptrdiff_t room_before = 0;
+
+    /// A bit for each of 64 characters that is a separator, another such character, a blank or a line end.
+    static std::uint64_t gaps(const char* at, char separator, char other) {
+        constexpr std::uint64_t each = 0x0101010101010101, low = 0x7F * each, high = 0x80 * each;
+        const std::uint64_t separators = each * static_cast<unsigned char>(separator),
+                            others = each * static_cast<unsigned char>(other);
+        std::uint64_t bits = 0;
+        for (int word = 0; word < 8; ++word) {
+            const std::uint64_t characters = load_little(at + 8 * word), apart = characters ^ separators,
+                                unlike = characters ^ others;
+            const std::uint64_t after_blank = ((characters & low) + (0x7F - ' ') * each) | characters;
+            const std::uint64_t neither = (((apart & low) + low) | apart) & (((unlike & low) + low) | unlike);
+            bits |= ((~(after_blank & neither) & high) >> 7) * 0x0102040810204080 >> 56 << 8 * word;
+        }
+        return bits;
+    }
+    static bool find(const char* at, char mark, Decimal& decimal) { return find_decimal(at, mark, decimal); }
+};
+
+using Widest = Eight;
+
 #endif
+
+}  // namespace
+}  // namespace tilewise::kernel

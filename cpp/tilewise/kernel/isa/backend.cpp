@@ -1,5 +1,5 @@
-// The rows, and the only place that asks what instructions the processor has.
-#include "tilewise/kernel/backend.hpp"
+// The only place that asks what instructions the processor has.
+#include "tilewise/kernel/isa/backend.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,6 +9,14 @@
 #include "tilewise/base/error.hpp"
 
 namespace tilewise::kernel {
+
+extern const Backend baseline;
+#if defined(__x86_64__)
+extern const Backend avx2, avx512;
+#elif defined(__aarch64__)
+extern const Backend neon;
+#endif
+
 namespace {
 
 bool always() { return true; }
@@ -25,25 +33,24 @@ bool has_avx512() {
 }
 #endif
 
-const std::array rows{
+const std::array known{
 #if defined(__x86_64__)
-    Backend{"avx512", has_avx512, Instructions::avx512, transpose_strip_64, &sweep_set_64, &thin_set_64, &gemm_set_64},
-    Backend{"avx2", has_avx2, Instructions::avx2, transpose_strip_32, &sweep_set_32, &thin_set_32, &gemm_set_32},
+    KnownBackend{avx512, has_avx512}, KnownBackend{avx2, has_avx2},
 #elif defined(__aarch64__)
-    Backend{"neon", always, Instructions::baseline, transpose_strip_16, &sweep_set_16, &thin_set_16, &gemm_set_16},
+    KnownBackend{neon, always},
 #endif
-    Backend{"baseline", always, Instructions::baseline, transpose_strip_16, &sweep_set_16, &thin_set_16, &gemm_set_16}};
+    KnownBackend{baseline, always}};
 
 const Backend& chosen() {
     const char* forced = std::getenv("TILEWISE_KERNELS");
     return forced != nullptr && *forced != '\0'
                ? backend_named(forced)
-               : *std::ranges::find_if(rows, [](auto& row) { return row.supported(); });
+               : std::ranges::find_if(known, [](auto& one) { return one.supported(); })->set;
 }
 
 }  // namespace
 
-std::span<const Backend> backends() { return rows; }
+std::span<const KnownBackend> backends() { return known; }
 
 const Backend& backend() {
     static const Backend& used = chosen();
@@ -52,12 +59,12 @@ const Backend& backend() {
 
 const Backend& backend_named(std::string_view name) {
     std::string able;
-    for (const Backend& row : rows) {
-        if (row.supported()) {
-            if (row.name == name) {
-                return row;
+    for (const auto& [set, supported] : known) {
+        if (supported()) {
+            if (set.name == name) {
+                return set;
             }
-            able += (able.empty() ? "" : ", ") + std::string(row.name);
+            able += (able.empty() ? "" : ", ") + std::string(set.name);
         }
     }
     throw UsageError("TILEWISE_KERNELS is '" + std::string(name) + "'; this processor has " + able);
