@@ -112,7 +112,9 @@ def main() -> int:
             say(f"  {number}: {words}")
             for name in sorted(set(ours) | set(theirs)):
                 if ours.get(name) != theirs.get(name):
-                    say(f"      {name}: {ours.get(name, 'missing')[:60]} | {theirs.get(name, 'missing')[:60]}")
+                    say(
+                        f"      {name}: {ours.get(name, 'missing')[:40]} | {theirs.get(name, 'missing')[:40]}"
+                    )
     print(f"{asked.jobs} jobs, {refused} refused by this build, {different} with other results")
     return 1 if different or refused > asked.jobs // 5 else 0
 
