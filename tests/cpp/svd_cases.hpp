@@ -13,8 +13,8 @@
 
 #include "io_cases.hpp"
 #include "tilewise/kernel/factor/svd_local.hpp"
+#include "tilewise/svd/jacobi.hpp"
 #include "tilewise/svd/svd.hpp"
-#include "tilewise/svd/sweeps.hpp"
 
 namespace tilewise::test {
 

@@ -12,8 +12,8 @@
 #include "tilewise/multiply/multiply.hpp"
 #include "tilewise/norm/norm.hpp"
 #include "tilewise/stencil/stencil.hpp"
+#include "tilewise/svd/jacobi.hpp"
 #include "tilewise/svd/svd.hpp"
-#include "tilewise/svd/sweeps.hpp"
 #include "tilewise/transpose/transpose.hpp"
 
 using namespace tilewise;

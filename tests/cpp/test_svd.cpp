@@ -7,7 +7,7 @@
 #include "svd_cases.hpp"
 #include "svd_kernel_cases.hpp"
 #include "tilewise/base/error.hpp"
-#include "tilewise/svd/sweeps.hpp"
+#include "tilewise/svd/jacobi.hpp"
 
 using namespace tilewise;
 using namespace tilewise::test;

@@ -1,4 +1,11 @@
-// The road of `jacobi`: read, start, sweep, finish, write; from start to finish as often as is asked for.
+// `jacobi`: one-sided block Jacobi over all ranks, of a matrix that fits in memory, as those of `serial`, `local` and
+// `two_stage` do: read, precondition, sweep, transform back, write; from the second to the fourth as often as is asked
+// for. `serial` is the same on one rank, by `sweep_serially`, from the columns of A.
+//
+// `flops` counts the products of the sweeps (see Swept); what precedes and follows them is not in it. Memory: see
+// jacobi.hpp; the input is kept as well where repetitions follow.
+#include "tilewise/svd/jacobi.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,9 +19,7 @@
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/svd/algorithms.hpp"
-#include "tilewise/svd/finish.hpp"
-#include "tilewise/svd/sweeps.hpp"
+#include "tilewise/svd/result.hpp"
 
 namespace tilewise::svd {
 namespace {
@@ -31,11 +36,11 @@ io::CheckpointOptions of_height(io::CheckpointOptions options, std::int64_t colu
     return options;
 }
 
-template <class T> std::size_t bytes_of(const Block<T>& block, std::int64_t height) {
+template <class T> std::size_t bytes_of(const ColumnBlock<T>& block, std::int64_t height) {
     return static_cast<std::size_t>(block.columns.size() * height) * sizeof(T);
 }
 
-template <class T> std::int64_t offset_of(const io::Region& slot, const Block<T>& block, std::int64_t height) {
+template <class T> std::int64_t offset_of(const io::Region& slot, const ColumnBlock<T>& block, std::int64_t height) {
     return slot.offset + block.columns.begin * height * static_cast<std::int64_t>(sizeof(T));
 }
 
@@ -49,10 +54,10 @@ constexpr int half = 32;  // bits of a checksum that a number holds exactly
 // Another start factors and rotates A as the first did, and then takes the blocks for those that it was to sweep. That
 // holds only if it has got the same ones, bit by bit, as it does on the same ranks and threads: a checksum of them all
 // is kept with the state.
-template <class T> class Kept {
+template <class T> class SweepCheckpoint {
 public:
     /// Of `columns` columns, each of `height` numbers. @note Collective; throws the same Error on every rank.
-    Kept(Context& context, io::CheckpointOptions options, std::int64_t columns, std::int64_t height)
+    SweepCheckpoint(Context& context, io::CheckpointOptions options, std::int64_t columns, std::int64_t height)
         : context_(context),
           height_(height),
           checkpoints_(context, of_height(std::move(options), columns, height)),
@@ -60,7 +65,7 @@ public:
 
     /// Makes `blocks`, which are about to be swept, what an earlier start has left; returns what its sweeps found.
     /// @note Collective.
-    Found restore(Blocks<T>& blocks) {
+    Found restore(ColumnBlocks<T>& blocks) {
         begun_ = fingerprint(blocks);
         const io::Saved* saved = checkpoints_.found();
         if (saved == nullptr) {
@@ -78,7 +83,7 @@ public:
             const Timed timed(context_.ledger, Phase::input, Step::file, "checkpoint");
             const io::Region& slot = checkpoints_.slot(saved->slot);
             const io::PosixFile file(slot.path, slot.name, io::PosixFile::Mode::read);
-            for (const Block<T>& block : blocks.all()) {
+            for (const ColumnBlock<T>& block : blocks.all()) {
                 const auto bytes = static_cast<std::int64_t>(bytes_of(block, height_));
                 context_.ledger.count().io_calls +=
                     file.read(reinterpret_cast<std::byte*>(block.data()), bytes, offset_of(slot, block, height_));
@@ -90,7 +95,7 @@ public:
     }
     /// Keeps the blocks after a sweep, where it is time for that; ends the job where somebody asks for it.
     /// @note Collective.
-    void look(const Found& found, Blocks<T>& blocks) {
+    void look(const Found& found, ColumnBlocks<T>& blocks) {
         const io::Checkpoints::Wish wish = checkpoints_.wish(context_);
         if (wish == io::Checkpoints::Wish::none) {
             return;
@@ -100,7 +105,7 @@ public:
         mpi::together(context_.comm, [&] {
             const io::Region& slot = checkpoints_.slot(checkpoints_.next());
             io::PosixFile file(slot.path, slot.name, io::PosixFile::Mode::write);
-            for (const Block<T>& block : blocks.all()) {
+            for (const ColumnBlock<T>& block : blocks.all()) {
                 const auto* data = reinterpret_cast<const std::byte*>(block.data());
                 const auto bytes = static_cast<std::int64_t>(bytes_of(block, height_));
                 context_.ledger.count().io_calls += file.write(data, bytes, offset_of(slot, block, height_));
@@ -124,11 +129,11 @@ public:
     bool differs() const { return differs_; }
 
 private:
-    grid::Block rows_of(const Block<T>& block) const { return {block.columns, {0, height_}}; }
+    grid::Block rows_of(const ColumnBlock<T>& block) const { return {block.columns, {0, height_}}; }
     /// Of all blocks of all ranks. @note Collective.
-    std::uint64_t fingerprint(Blocks<T>& blocks) const {
+    std::uint64_t fingerprint(ColumnBlocks<T>& blocks) const {
         std::uint64_t sum = 0;
-        for (const Block<T>& block : blocks.all()) {
+        for (const ColumnBlock<T>& block : blocks.all()) {
             sum += kernel::checksum(reinterpret_cast<const std::byte*>(block.data()), bytes_of(block, height_),
                                     static_cast<std::uint64_t>(block.columns.begin));
         }
@@ -226,14 +231,14 @@ private:
     const RingCut& cut_after(bool qr) const { return qr ? of_qr_ : of_eigen_; }
 
     SvdFactors<T> run_once(bool last) {
-        Start<T> begun = start(
+        Preconditioned<T> begun = precondition(
             context_, team_, source_, work_, kind(), options_.share_eigen, !options_.values_only,
             [this](int rank, bool by_eigen) { return cut_after(!by_eigen).columns_of(rank); }, !last);
         const bool by_qr = begun.used == StartKind::qr;
         cut_ = &cut_after(by_qr);
         const auto columns = [this](int rank) { return cut_->columns_of(rank); };
         const Shape shape{by_qr ? work_.n : begun.sweeps.factors.rows, options_.values_only ? 0 : work_.n};
-        std::optional<Blocks<T>> blocks;
+        std::optional<ColumnBlocks<T>> blocks;
         std::unique_ptr<mpi::Exchange> exchange;
         mpi::together(context_.comm, [&] {
             blocks.emplace(cut_->ring, cut_->columns, shape, context_.comm.rank());
@@ -251,13 +256,13 @@ private:
             setting.tolerance = kernel::jacobi_tolerance(shape.rows, setting.inner);
         }
         tolerance_ = setting.tolerance;
-        std::optional<Kept<T>> kept;
+        std::optional<SweepCheckpoint<T>> checkpoint;
         if (!options_.checkpoints.folder.empty()) {
-            kept.emplace(context_, options_.checkpoints, work_.n, shape.height());
-            setting.before = kept->restore(*blocks);
-            setting.between = [&](const Found& found) { kept->look(found, *blocks); };
-            outcome_.restored = kept->restored();
-            if (kept->differs()) {
+            checkpoint.emplace(context_, options_.checkpoints, work_.n, shape.height());
+            setting.before = checkpoint->restore(*blocks);
+            setting.between = [&](const Found& found) { checkpoint->look(found, *blocks); };
+            outcome_.restored = checkpoint->restored();
+            if (checkpoint->differs()) {
                 outcome_.warnings.emplace_back(
                     "the sweeps began anew: on these ranks and threads their start is rounded otherwise");
             }
@@ -268,17 +273,17 @@ private:
         if (last) {
             note(begun, swept);
         }
-        return finish(context_, team_, work_, *blocks, begun, columns, components_, options_.energy,
-                      options_.values_only, source_.scale());
+        return back_transform(context_, team_, work_, *blocks, begun, columns, components_, options_.energy,
+                              options_.values_only, source_.scale());
     }
 
     /// off(AᵀA) over off(XᵀX).
-    double squares_scale(const Start<T>& begun) const {
+    double squares_scale(const Preconditioned<T>& begun) const {
         return std::pow(begun.sweeps.factors.scale / source_.scale(), 4);
     }
 
     /// What the sweeps say, of all ranks.
-    void note(const Start<T>& begun, const Swept& swept) {
+    void note(const Preconditioned<T>& begun, const Swept& swept) {
         Diagnostics& diagnostics = outcome_.diagnostics;
         diagnostics.sweeps = static_cast<int>(swept.off_norm.size());
         diagnostics.off_norm = swept.off_norm;

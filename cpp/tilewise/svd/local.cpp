@@ -1,11 +1,16 @@
-// The whole matrix on rank 0, in float64 whatever the files hold, by LAPACK or in two stages; with more ranks these
-// leave it the cores of their node. What lies row by row is the transpose column by column, and so is what is found:
+// `local`: LAPACK's gesdd, and `two_stage`: see kernel/factor/two_stage.hpp. The whole matrix on rank 0, in float64
+// whatever the files hold; with more ranks these leave it the cores of their node. What lies row by row is the
+// transpose column by column, and so is what is found:
 //
 //     A row by row = Aᵀ column by column = U'·S·V'ᵀ
 //     U'  column by column (N×K) = Vᵀ row by row
 //     V'ᵀ column by column (K×M) = U  row by row
 //
 // Of complex numbers V'ᴴ, which LAPACK gives, is U as well, and U' is Vᴴ: nothing is conjugated.
+//
+// Memory: m·n for the matrix, n·m + n² for the vectors, 4·n² for LAPACK, in float64 numbers, m ≥ n. `flops` of `local`
+// are those of the usual estimate, 4·m·n² + 22·n³. With `keep_small` it may be jacobi that does it, after another
+// reading.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -21,28 +26,12 @@
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/svd/algorithms.hpp"
-#include "tilewise/svd/energy.hpp"
-#include "tilewise/svd/not_finite.hpp"
-#include "tilewise/svd/signs.hpp"
-#include "tilewise/svd/writer.hpp"
+#include "tilewise/svd/result.hpp"
+#include "tilewise/svd/source.hpp"
+#include "tilewise/svd/svd.hpp"
 
 namespace tilewise::svd {
 namespace {
-
-// Both err in each singular value by rounding of the largest one: one smaller by more than this loses the thirteenth
-// digit, which the algorithm jacobi keeps where rows or columns differ as much in scale.
-constexpr double most_range = 1e3;
-
-/// The largest of some magnitudes over the smallest that is not 0.
-double range_of(const std::vector<double>& magnitudes) {
-    double least = std::numeric_limits<double>::infinity(), most = 0;
-    for (const double value : magnitudes) {
-        least = value > 0 ? std::min(least, value) : least;
-        most = std::max(most, value);
-    }
-    return most / least;
-}
 
 template <class T> class Local {
 public:

@@ -20,7 +20,7 @@
 #include "tilewise/kernel/product/product.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/svd/proof_files.hpp"
+#include "tilewise/svd/proof.hpp"
 
 namespace tilewise::svd {
 namespace {

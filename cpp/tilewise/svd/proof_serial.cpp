@@ -5,7 +5,7 @@
 #include "tilewise/kernel/factor/svd_local.hpp"
 #include "tilewise/kernel/product/product.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/svd/proof_files.hpp"
+#include "tilewise/svd/proof.hpp"
 
 namespace tilewise::svd {
 namespace {

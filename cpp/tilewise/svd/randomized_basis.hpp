@@ -9,12 +9,23 @@
 // differently must not disagree.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "tilewise/mpi/context.hpp"
 
 namespace tilewise::svd {
+
+/// Readings after which the space begins to grow.
+inline constexpr std::int64_t warm_readings = 2;
+/// Blocks that the space has room for: the usual number as long as that makes no more columns than this, since its
+/// eigenvalue problem is to stay small, but never fewer than the least.
+inline constexpr std::int64_t basis_blocks = 8, basis_columns = 1000, least_basis_blocks = 3;
+/// Columns of the space where the plan does not say.
+inline std::int64_t usual_basis(std::int64_t block) {
+    return std::clamp<std::int64_t>(basis_columns, least_basis_blocks * block, basis_blocks * block);
+}
 
 /// A matrix, row by row without gaps.
 struct Columns {

@@ -8,8 +8,8 @@
 #include "tilewise/base/array.hpp"
 #include "tilewise/dist/tall_qr.hpp"
 #include "tilewise/kernel/product/few_vectors.hpp"
-#include "tilewise/svd/not_finite.hpp"
 #include "tilewise/svd/panels.hpp"
+#include "tilewise/svd/source.hpp"
 #include "tilewise/svd/svd.hpp"
 
 namespace tilewise::svd {
@@ -75,8 +75,5 @@ private:
     std::vector<Lane> lanes_;
     std::int64_t reads_ = 0;
 };
-
-extern template class Passes<float>;
-extern template class Passes<double>;
 
 }  // namespace tilewise::svd

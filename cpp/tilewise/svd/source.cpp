@@ -2,15 +2,16 @@
 #include "tilewise/svd/source.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <string>
 
 #include "tilewise/dist/redistribute_columns.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/svd/not_finite.hpp"
 
 namespace tilewise::svd {
 namespace {
@@ -31,6 +32,23 @@ template <class T> Array<T> copy_of(const Array<T>& array, std::int64_t count) {
 }
 
 }  // namespace
+
+void FirstNotFinite::refuse(const io::Region& a) const {
+    if (first_ != none_) {
+        constexpr std::array names{"nan", "inf", "-inf"};
+        const std::int64_t place = first_ / 4, columns = a.logical_columns();
+        throw UsageError(a.name + ": row " + std::to_string(place / columns) + ", column " +
+                         std::to_string(place % columns) + " (from 0) is " +
+                         names[static_cast<std::size_t>(first_ % 4)] + "; a decomposition needs finite numbers");
+    }
+}
+
+void FirstNotFinite::refuse(const Context& context, const io::Region& a) {
+    first_ = mpi::least_of(context.comm, first_);
+    if (first_ != none_) {
+        mpi::together(context.comm, [&] { refuse(a); });
+    }
+}
 
 Work::Work(const io::Region& a) : region(a), transposed(a.logical_rows() < a.logical_columns()) {
     if (transposed) {

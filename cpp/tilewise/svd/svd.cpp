@@ -8,10 +8,9 @@
 #include "tilewise/base/names.hpp"
 #include "tilewise/io/corrupt_for_test.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/svd/algorithms.hpp"
+#include "tilewise/svd/jacobi.hpp"
 #include "tilewise/svd/proof.hpp"
-#include "tilewise/svd/sweeps.hpp"
-#include "tilewise/svd/writer.hpp"
+#include "tilewise/svd/result.hpp"
 
 namespace tilewise::svd {
 namespace {
@@ -125,26 +124,6 @@ static_assert(algorithms[static_cast<std::size_t>(AlgorithmKind::tall)].name == 
 
 AlgorithmKind algorithm_named(std::string_view name) {
     return enum_named<AlgorithmKind>(algorithms, name, "algorithm");
-}
-
-void say_left(Diagnostics& diagnostics, double left, std::int64_t all) {
-    if (diagnostics.components < all) {
-        const double rounding = 4 * std::numeric_limits<double>::epsilon() * std::sqrt(static_cast<double>(all));
-        diagnostics.error_estimate = std::max(left, rounding);
-        diagnostics.error_rounding = rounding;
-    }
-}
-
-void refuse_overflow(const Context& context, const io::Region& a, double largest, Dtype dtype) {
-    mpi::together(context.comm, [&] {
-        const double most = real_type(dtype) == Dtype::float32 ? static_cast<double>(std::numeric_limits<float>::max())
-                                                               : std::numeric_limits<double>::max();
-        if (!(largest <= most)) {
-            throw UsageError(a.name + ": its largest singular value is beyond what " +
-                             std::string(name_of(real_type(dtype))) +
-                             " holds; scale its numbers down, by a power of two to keep all digits");
-        }
-    });
 }
 
 Outcome decompose(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options) {

@@ -119,6 +119,24 @@ struct Outcome {
 /// every rank, or aborts the job where ranks already wait. @note Collective over `context.comm`.
 Outcome decompose(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options);
 
+/// The ways to decompose, each in the file of its name, which says how it goes: `local.cpp` has `two_stage` too, and
+/// `jacobi.cpp` `serial`. Collective, as decompose() is, which has refused before what every one of them would.
+Outcome jacobi(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options);
+Outcome randomized(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options);
+Outcome local(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options);
+Outcome tall(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options);
+
+struct Algorithm {
+    std::string_view name;
+    Outcome (*run)(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options);
+};
+
+/// In the order of AlgorithmKind: one line here is one algorithm more.
+inline constexpr std::array algorithms{
+    Algorithm{"jacobi", jacobi},   Algorithm{"randomized", randomized}, Algorithm{"local", local},
+    Algorithm{"two_stage", local}, Algorithm{"serial", jacobi},         Algorithm{"tall", tall},
+};
+
 /// That of singular values, whose vectors are of type `dtype`.
 constexpr Dtype real_type(Dtype dtype) {
     return dtype == Dtype::complex64 ? Dtype::float32 : dtype == Dtype::complex128 ? Dtype::float64 : dtype;
@@ -126,13 +144,5 @@ constexpr Dtype real_type(Dtype dtype) {
 
 /// Throws UsageError for an unknown name, listing the known ones.
 AlgorithmKind algorithm_named(std::string_view name);
-
-/// UsageError where the largest singular value has no place in the type of the result, before anything is written.
-/// @note Collective; all ranks know it.
-void refuse_overflow(const Context& context, const io::Region& a, double largest, Dtype dtype);
-
-/// Tells `diagnostics` what the components leave of A, where these are not all of `all` singular values: as found from
-/// the others.
-void say_left(Diagnostics& diagnostics, double left, std::int64_t all);
 
 }  // namespace tilewise::svd

@@ -1,8 +1,8 @@
 // The steps of a sweep. With `overlap` the positions at the rank's ends come first, whose blocks then fly while those
 // between are made orthogonal; a rank with one position, or two, has nothing between: its blocks leave when they are
 // done.
-#include "tilewise/svd/sweeps.hpp"
-
+// Memory of blocks is handed from one that leaves to one that arrives: all but an unusually wide one are of nearly the
+// same size.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,6 +11,7 @@
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/factor/jacobi_plain.hpp"
 #include "tilewise/kernel/factor/lapack.hpp"
+#include "tilewise/svd/jacobi.hpp"
 
 namespace tilewise::svd {
 namespace {
@@ -24,7 +25,7 @@ constexpr double least_work = 4e6;
 
 template <class T> class Sweeper {
 public:
-    Sweeper(Context& context, const grid::Ring& ring, Blocks<T>& blocks, mpi::Exchange& exchange,
+    Sweeper(Context& context, const grid::Ring& ring, ColumnBlocks<T>& blocks, mpi::Exchange& exchange,
             const SweepSetting& setting)
         : context_(context),
           ring_(ring),
@@ -135,8 +136,8 @@ private:
     }
 
     void solve_pair(int position, kernel::PairSolverOf<T>& solver) {
-        const Block<T>* left = &blocks_.at({position, Side::top});
-        const Block<T>* right = &blocks_.at({position, Side::bottom});
+        const ColumnBlock<T>* left = &blocks_.at({position, Side::top});
+        const ColumnBlock<T>* right = &blocks_.at({position, Side::bottom});
         if (left->index > right->index) {
             std::swap(left, right);
         }
@@ -159,7 +160,7 @@ private:
 
     /// A block on its way: the side where it arrives tells two blocks apart that come from one neighbour. One without
     /// columns is sent all the same.
-    mpi::Message message(int peer, Side side, const Block<T>& block) const {
+    mpi::Message message(int peer, Side side, const ColumnBlock<T>& block) const {
         return {peer, side == Side::top ? 0 : 1, 1, kernel::parts_of<T> * block.numbers(blocks_.shape()),
                 reinterpret_cast<std::byte*>(block.data())};
     }
@@ -174,7 +175,7 @@ private:
             for (const Side side : {Side::top, Side::bottom}) {
                 const Seat here{position, side};
                 if (const Seat to = ring_.next(here); ring_.rank_of(to.position) != me) {
-                    const Block<T>& block = blocks_.at(here);
+                    const ColumnBlock<T>& block = blocks_.at(here);
                     set.out.push_back(message(ring_.rank_of(to.position), to.side, block));
                 }
                 if (const Seat from = ring_.before(here); ring_.rank_of(from.position) != me) {
@@ -188,7 +189,7 @@ private:
 
     /// Moves every block to its next place within the rank, and those that came to theirs.
     void settle() {
-        std::vector<Block<T>> moved(blocks_.all().size());
+        std::vector<ColumnBlock<T>> moved(blocks_.all().size());
         const int me = context_.comm.rank();
         const auto slot = [&](Seat seat) {
             return static_cast<std::size_t>(2 * (seat.position - first()) + (seat.side == Side::bottom ? 1 : 0));
@@ -235,14 +236,14 @@ private:
 
     struct Arrival {
         Seat seat;
-        Block<T> block;
+        ColumnBlock<T> block;
 
-        Arrival(Seat s, Block<T>&& b) : seat(s), block(std::move(b)) {}
+        Arrival(Seat s, ColumnBlock<T>&& b) : seat(s), block(std::move(b)) {}
     };
 
     Context& context_;
     const grid::Ring& ring_;
-    Blocks<T>& blocks_;
+    ColumnBlocks<T>& blocks_;
     mpi::Exchange& exchange_;
     const SweepSetting& setting_;
     int threads_ = 1;
@@ -254,20 +255,75 @@ private:
 
 }  // namespace
 
+template <class T>
+ColumnBlocks<T>::ColumnBlocks(const grid::Ring& ring, const grid::Partition& cut, const Shape& shape, int rank)
+    : cut_(cut),
+      shape_(shape),
+      positions_(ring.positions_of(rank)) {
+    const grid::Range mine = ring.first_blocks_of(rank);
+    for (std::int64_t index = mine.begin; index < mine.end; ++index) {
+        blocks_.push_back(arriving(static_cast<int>(index)));
+    }
+}
+
+template <class T> void ColumnBlocks<T>::fill(kernel::MatrixOf<T> x, kernel::MatrixOf<T> v) {
+    const auto copy = [this](const kernel::MatrixOf<T>& from,
+                             kernel::ColumnsOf<T> (ColumnBlock<T>::*part)(const Shape&) const) {
+        std::int64_t next = 0;
+        for (const ColumnBlock<T>& block : blocks_) {
+            const kernel::ColumnsOf<T> to = (block.*part)(shape_);
+            for (std::int64_t c = 0; c < to.count; ++c) {
+                std::copy_n(from.column(next++), to.rows, to.column(c));
+            }
+        }
+    };
+    copy(x, &ColumnBlock<T>::x);
+    x = {};
+    if (v.rows > 0) {
+        copy(v, &ColumnBlock<T>::v);
+        return;
+    }
+    for (const ColumnBlock<T>& block : blocks_) {
+        const kernel::ColumnsOf<T> identity = block.v(shape_);
+        for (std::int64_t c = 0; c < identity.count; ++c) {
+            std::fill_n(identity.column(c), identity.rows, T{});
+            identity.column(c)[block.columns.begin + c] = 1.0;
+        }
+    }
+}
+
+template <class T> ColumnBlock<T> ColumnBlocks<T>::arriving(int index) {
+    ColumnBlock<T> block{index, cut_[index], {}};
+    const std::int64_t needed = block.columns.size() * shape_.height();
+    const auto found =
+        std::find_if(free_.begin(), free_.end(), [&](const Array<T>& memory) { return memory.holds(needed); });
+    if (found != free_.end()) {
+        block.memory = std::move(*found);
+        free_.erase(found);
+    } else {
+        // A column more than the usual block has will do for all of those.
+        block.memory = Array<T>(std::max(needed, (cut_.count() / cut_.parts() + 1) * shape_.height()));
+    }
+    return block;
+}
+
+template class ColumnBlocks<double>;
+template class ColumnBlocks<kernel::Complex>;
+
 std::unique_ptr<mpi::Exchange> make_exchange(ExchangeKind kind, const Context& context, std::int64_t largest) {
     return mpi::make_exchange(
         kind, {.comm = context.comm, .ledger = context.ledger, .dtype = Dtype::float64, .tags = 2, .largest = largest});
 }
 
-template <class T> Swept sweep(Context& context, const grid::Ring& ring, Blocks<T>& blocks, mpi::Exchange& exchange,
-                               const SweepSetting& setting) {
+template <class T> Swept sweep(Context& context, const grid::Ring& ring, ColumnBlocks<T>& blocks,
+                               mpi::Exchange& exchange, const SweepSetting& setting) {
     const kernel::BlasThreads one(1);
     return Sweeper<T>(context, ring, blocks, exchange, setting)();
 }
 
-template <class T> Swept sweep_serially(Blocks<T>& blocks, const SweepSetting& setting) {
+template <class T> Swept sweep_serially(ColumnBlocks<T>& blocks, const SweepSetting& setting) {
     const Shape& shape = blocks.shape();
-    const Block<T>&left = blocks.at({0, Side::top}), &right = blocks.at({0, Side::bottom});
+    const ColumnBlock<T>&left = blocks.at({0, Side::top}), &right = blocks.at({0, Side::bottom});
     const kernel::ColumnPair<T> x{left.x(shape), right.x(shape)}, v{left.v(shape), right.v(shape)};
     const double each = kernel::parts_of<T> * kernel::parts_of<T> * static_cast<double>(x.count() * x.count());
     Swept swept;
@@ -281,9 +337,9 @@ template <class T> Swept sweep_serially(Blocks<T>& blocks, const SweepSetting& s
     return swept;
 }
 
-template Swept sweep_serially(Blocks<double>&, const SweepSetting&);
-template Swept sweep_serially(Blocks<kernel::Complex>&, const SweepSetting&);
-template Swept sweep(Context&, const grid::Ring&, Blocks<double>&, mpi::Exchange&, const SweepSetting&);
-template Swept sweep(Context&, const grid::Ring&, Blocks<kernel::Complex>&, mpi::Exchange&, const SweepSetting&);
+template Swept sweep_serially(ColumnBlocks<double>&, const SweepSetting&);
+template Swept sweep_serially(ColumnBlocks<kernel::Complex>&, const SweepSetting&);
+template Swept sweep(Context&, const grid::Ring&, ColumnBlocks<double>&, mpi::Exchange&, const SweepSetting&);
+template Swept sweep(Context&, const grid::Ring&, ColumnBlocks<kernel::Complex>&, mpi::Exchange&, const SweepSetting&);
 
 }  // namespace tilewise::svd

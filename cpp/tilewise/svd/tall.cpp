@@ -1,28 +1,229 @@
-// Forwards for R, backwards for U, and once more over U where that is what the signs hang on.
+// `tall`: of a matrix that is much longer one way than the other, and larger than memory.
+//
+// A = U·diag(s)·Vᵀ in two readings of A, in float64 or complex128 whatever the files hold: the first one, forwards,
+// makes R of A's QR, panel after panel, of which s and V follow; the second one U, backwards, by the reflections of
+// each panel, which are made again out of its rows and the triangle before it. These triangles lie in a file without a
+// name beside the output meanwhile, n²/2 numbers a panel and lane. U is orthonormal to rounding whatever A is. Where
+// the files are float32 and singular values do not differ by more than that allows, U is A·V·diag(1/s), which float64
+// makes as orthonormal, for less. Where A is tall, U is read and written once more, to get its signs. With
+// `values_only` one reading is all. `panel_bytes`: of A in float64 in a node's memory at a time; `repeat` and `warmup`
+// are not known.
+//
+// Memory of a rank, in numbers, with W m×n over the ranks, K components, c lanes (see TallSteps) and steps of h rows,
+// max(h, c·n) if that is more: 2·h·n, and 4.5·c·n² + 2·c·n·K for its lanes. Between the readings, without the 2·h·n:
+// 2·c·n² + 2·n² for what ranks combine, and on rank 0 10·n² for the decomposition of R.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "tilewise/base/array.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/dist/root_task.hpp"
 #include "tilewise/dist/tall_qr.hpp"
 #include "tilewise/kernel/factor/lapack_number.hpp"
+#include "tilewise/kernel/factor/stacked_qr.hpp"
+#include "tilewise/kernel/factor/svd_local.hpp"
+#include "tilewise/kernel/scalar.hpp"
+#include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/svd/algorithms.hpp"
-#include "tilewise/svd/energy.hpp"
-#include "tilewise/svd/signs.hpp"
+#include "tilewise/svd/result.hpp"
 #include "tilewise/svd/source.hpp"
-#include "tilewise/svd/tall_chain.hpp"
-#include "tilewise/svd/tall_factor.hpp"
+#include "tilewise/svd/svd.hpp"
 #include "tilewise/svd/tall_rows.hpp"
-#include "tilewise/svd/writer.hpp"
 
 namespace tilewise::svd {
 namespace {
+
+using kernel::lapack_int;
+
+/// The upper triangle of n columns, column after column, and back.
+template <class T> void pack(const T* r, std::int64_t n, T* to) {
+    for (std::int64_t j = 0; j < n; ++j) {
+        to = std::copy_n(r + j * n, j + 1, to);
+    }
+}
+template <class T> void unpack(const T* from, std::int64_t n, T* r) {
+    for (std::int64_t j = 0; j < n; from += ++j) {
+        std::copy_n(from, j + 1, r + j * n);
+    }
+}
+
+/// The rows that one thread meets, as a chain of QRs: forwards to the triangle of all of them, backwards to their rows
+/// of Q.
+///
+///     head    Q₀·R₀            B₀ ─▶ Q₀·B₀                each step of the way back takes n×K numbers from the one
+///     panel 1 [R₀; P₁] = Q₁R₁  Q₁·[B₁; 0] = [B₀; U₁]      that follows, and leaves as many to the one before
+///     panel 2 [R₁; P₂] = Q₂R₂  Q₂·[B₂; 0] = [B₁; U₂]
+///
+/// What is kept of each panel is the triangle before it. Its reflections are made again from that and its rows.
+/// Memory, in numbers: 3·n² and, after turn(), 2·n·K. Not collective; the BLAS's threads are the caller's affair.
+template <class T> class RowChain {
+public:
+    explicit RowChain(std::int64_t columns)
+        : n_(columns),
+          head_(columns * columns),
+          r_(columns * columns),
+          t_(columns * columns),
+          tau_(static_cast<std::size_t>(columns)) {}
+
+    /// The first rows (n at most), column by column, `stride` apart. Forgets what was before.
+    void begin(const T* rows, std::int64_t count, std::int64_t stride) {
+        height_ = count;
+        std::fill_n(r_.data(), n_ * n_, T{});
+        if (count == 0) {
+            return;
+        }
+        for (std::int64_t j = 0; j < n_; ++j) {
+            std::copy_n(rows + j * stride, count, head_.data() + j * count);
+        }
+        std::vector<T> work(static_cast<std::size_t>(64 * n_));
+        kernel::check_lapack(kernel::lapack::geqrf(lapack_int(count), lapack_int(n_), head_.data(), lapack_int(count),
+                                                   tau_.data(), work.data(), lapack_int(std::ssize(work))),
+                             "geqrf");
+        for (std::int64_t j = 0; j < n_; ++j) {
+            std::copy_n(head_.data() + j * count, std::min(j + 1, count), r_.data() + j * n_);
+        }
+    }
+
+    /// A panel of further rows, which is destroyed; only after n rows. `before` gets the packed triangle of those
+    /// before it.
+    void add(T* panel, std::int64_t rows, std::int64_t stride, T* before) {
+        pack(r_.data(), n_, before);
+        kernel::stacked_qr(n_, r_.data(), rows, panel, stride, t_.data(), kernel::Reflectors::triangle);
+    }
+
+    /// The triangle of all rows so far, column by column, n apart, with zeros below; `height` rows of it are not 0.
+    const T* r() const { return r_.data(); }
+    std::int64_t height() const { return height_; }
+
+    /// From here on backwards: `b` (height×K), row by row, is what all rows are to be multiplied with.
+    void turn(const T* b, std::int64_t count) {
+        count_ = count;
+        b_ = Array<T>(n_ * count);
+        c_ = Array<T>(n_ * count);
+        for (std::int64_t i = 0; i < height_; ++i) {
+            for (std::int64_t j = 0; j < count; ++j) {
+                b_[j * height_ + i] = b[i * count + j];
+            }
+        }
+    }
+
+    /// The last panel that was not yet met on the way back: its rows of the product, in place of U, column by column
+    /// `stride` apart, or row by row without gaps.
+    void back(T* panel, std::int64_t rows, std::int64_t panel_stride, const T* before, T* u, std::int64_t u_stride,
+              bool by_rows) {
+        if (rows == 0) {
+            return;
+        }
+        unpack(before, n_, r_.data());
+        kernel::stacked_qr(n_, r_.data(), rows, panel, panel_stride, t_.data(), kernel::Reflectors::whole);
+        kernel::stacked_top(n_, count_, t_.data(), b_.data(), c_.data());
+        const int high = lapack_int(rows), n = lapack_int(n_), k = lapack_int(count_), ldv = lapack_int(panel_stride);
+        if (by_rows) {  // the transpose, column by column
+            kernel::lapack::gemm("T", "T", k, high, n, -1.0, c_.data(), n, panel, ldv, 0.0, u, k);
+        } else {
+            kernel::lapack::gemm("N", "N", high, k, n, -1.0, panel, ldv, c_.data(), n, 0.0, u, lapack_int(u_stride));
+        }
+    }
+
+    /// At last the rows that begin() was given.
+    void back_to_head(T* u, std::int64_t u_stride, bool by_rows) {
+        if (height_ == 0 || count_ == 0) {
+            return;
+        }
+        std::vector<T> work(static_cast<std::size_t>(32 * count_ + 65 * 64));
+        kernel::check_lapack(
+            kernel::lapack::ormqr(lapack_int(height_), lapack_int(count_), lapack_int(std::min(height_, n_)),
+                                  head_.data(), lapack_int(height_), tau_.data(), b_.data(), lapack_int(height_),
+                                  work.data(), lapack_int(std::ssize(work))),
+            "ormqr");
+        for (std::int64_t j = 0; j < count_; ++j) {
+            for (std::int64_t i = 0; i < height_; ++i) {
+                u[by_rows ? i * count_ + j : j * u_stride + i] = b_[j * height_ + i];
+            }
+        }
+    }
+
+private:
+    std::int64_t n_, height_ = 0, count_ = 0;
+    Array<T> head_, r_, t_, b_, c_;
+    std::vector<T> tau_;
+};
+
+template <class T> struct TriangleSvd {
+    std::vector<double> s;  ///< descending
+    Array<T> u, vh;         ///< n×n, column by column; nothing where they are not wanted
+};
+
+template <class T> std::vector<double> norms_of_columns(std::int64_t n, const T* r) {
+    std::vector<double> norms(static_cast<std::size_t>(n), 0.0);
+    for (std::int64_t j = 0; j < n; ++j) {
+        for (std::int64_t i = 0; i <= j; ++i) {
+            double& norm = norms[static_cast<std::size_t>(j)];
+            norm = std::hypot(norm, std::abs(r[j * n + i]));
+        }
+    }
+    return norms;
+}
+
+bool by_rotations(TriangleSvd<double>& found, std::int64_t n, double* r, int threads) {
+    Array<double> copy(n * n), v(n * n);
+    std::copy_n(r, n * n, copy.data());
+    const kernel::Columns u{found.u.data(), n, n, n};
+    const kernel::SvdFacts facts =
+        kernel::jacobi_svd({copy.data(), n, n, n}, found.s.data(), u, {v.data(), n, n, n}, {.threads = threads});
+    const auto line = n * static_cast<std::int64_t>(sizeof(double));
+    kernel::transpose(v.raw(), line, n, n, sizeof(double), found.vh.raw(), line, threads);
+    return facts.converged;
+}
+
+/// R = U·diag(s)·Vᴴ, R n×n, column by column, which is destroyed. By gesdd, or by rotations where real columns differ
+/// so much in scale that gesdd would lose small singular values. Memory, in numbers: 9·n² beside R. Not collective.
+template <class T> TriangleSvd<T> decompose_triangle(std::int64_t n, T* r, bool vectors, int threads) {
+    TriangleSvd<T> found;
+    found.s.resize(static_cast<std::size_t>(n));
+    if constexpr (!kernel::is_complex_number<T>) {
+        if (range_of(norms_of_columns(n, r)) > most_range) {
+            found.u = Array<T>(n * n);
+            found.vh = Array<T>(n * n);
+            if (by_rotations(found, n, r, threads)) {
+                return found;
+            }
+        }
+    }
+    if (vectors) {
+        found.u = Array<T>(n * n);
+        found.vh = Array<T>(n * n);
+    }
+    kernel::gesdd(n, n, r, n, found.s.data(), vectors ? found.u.data() : nullptr, vectors ? found.vh.data() : nullptr,
+                  threads);
+    return found;
+}
+
+/// The short one, row by row: Vᵀ (K×n), or, `across`, U (n×K), out of V of W, conjugated and transposed, n×n, column by
+/// column. Of U the signs are in V already; those of Vᵀ are `ways`, K of them.
+template <class T>
+Array<T> short_factor(const Array<T>& vh, std::int64_t n, bool across, const std::vector<Sign<T>>& ways) {
+    const auto count = std::ssize(ways);
+    Array<T> factor(n * count);
+    for (std::int64_t j = 0; j < count; ++j) {
+        const T back = kernel::conjugate(ways[static_cast<std::size_t>(j)]);
+        for (std::int64_t i = 0; i < n; ++i) {
+            if (across) {
+                factor[i * count + j] = vh[j + i * n];
+            } else {
+                factor[j * n + i] = back * vh[j + i * n];
+            }
+        }
+    }
+    return factor;
+}
 
 using mpi::check;
 
@@ -57,7 +258,7 @@ public:
         mpi::together(context_.comm, [&] {
             for (int lane = 0; lane < lanes; ++lane) {
                 chains_.push_back(std::make_unique<RowChain<T>>(work_.n));
-                triangles_.emplace_back(RowChain<T>::packed(work_.n));
+                triangles_.emplace_back(TriangleFile<T>::packed(work_.n));
             }
             if (!options_.values_only) {
                 kept_triangles_.emplace(files_.s.path, work_.n, lanes);

@@ -1,17 +1,30 @@
-// The rows of a tall matrix that are in memory, one step after another, in either direction.
+// The rows of a tall matrix that are in memory, one step after another, in either direction; and the long factor, U, or
+// Vᵀ where A is wide, which takes their place and is written step by step, and the triangles, which lie in a file
+// between the two readings.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "tilewise/base/array.hpp"
 #include "tilewise/grid/grid.hpp"
 #include "tilewise/io/ahead.hpp"
-#include "tilewise/svd/not_finite.hpp"
+#include "tilewise/io/file.hpp"
+#include "tilewise/kernel/scalar.hpp"
+#include "tilewise/svd/result.hpp"
 #include "tilewise/svd/source.hpp"
-#include "tilewise/svd/svd.hpp"
 
 namespace tilewise::svd {
+
+/// Rows of W (A, or Aᵀ where A is wide) for each column, in each lane, of which a panel has about so many where there
+/// is room: fewer make more of the work that goes into triangles.
+inline constexpr std::int64_t tall_panel_factor = 4;
+/// And the bytes of a lane's panel, at least, below which calls take longer than what they are for.
+inline constexpr std::int64_t tall_panel_bytes = std::int64_t{4} << 20;
 
 /// Which rows a rank has in memory at a time, when a matrix of many rows passes through: integers only.
 ///
@@ -123,7 +136,62 @@ private:
     double largest_ = 0, scale_ = 1;
 };
 
-extern template class TallRows<double>;
-extern template class TallRows<kernel::Complex>;
+template <class T> class LongFactor {
+public:
+    /// Gets the disk space. `file`: M×K row by row, or, `across`, K×N; it and the options must live as long as this.
+    /// `scaled`: of U·diag(s), only where not `across`. @note Collective.
+    LongFactor(Context& context, const io::Region& file, const std::optional<io::Region>& scaled, bool across,
+               const Options& options);
+
+    /// Writes what stands in `rows` instead of its panels, or of its rows as they were read; both are lost. @note
+    /// Collective.
+    void store(Context& context, const TallRows<T>& rows, std::int64_t step, bool instead_of_panels);
+    /// Reads all of U again, with `rows` for its memory, and gives each column its sign; makes U·diag(s) meanwhile,
+    /// where that is wanted. Nothing happens where nothing changes. @note Collective.
+    void point(Context& context, const TallRows<T>& rows, const std::vector<Sign<T>>& ways,
+               const std::vector<double>& sigma);
+    /// @note Collective.
+    void finish(Context& context, bool sync);
+
+private:
+    grid::Share share(const TallSteps& steps, int rank, std::int64_t step) const;
+
+    const io::Region& file_;
+    bool across_;
+    std::optional<io::Region> scaled_;
+    const Options& options_;
+    std::optional<io::Output> output_;
+    std::optional<io::Output> scaled_output_;
+};
+
+/// The triangles before each panel of a rank's chains while they are wanted, in a file without a name beside `output`:
+/// where there is room for that, there is some for what it is made of. Any thread may keep and recall. Throws IoError.
+template <class T> class TriangleFile {
+public:
+    /// Numbers of a triangle as it is kept.
+    static std::int64_t packed(std::int64_t columns) { return columns * (columns + 1) / 2; }
+
+    /// `output`: a path, or empty for something in memory.
+    TriangleFile(const std::string& output, std::int64_t columns, int lanes)
+        : bytes_(packed(columns) * static_cast<std::int64_t>(sizeof(T))),
+          lanes_(lanes),
+          folder_(output.empty() ? std::filesystem::temp_directory_path().string()
+                                 : std::filesystem::absolute(output).parent_path().string()),
+          file_(folder_, folder_, io::PosixFile::Mode::scratch) {}
+
+    void keep(std::int64_t step, int lane, const Array<T>& packed) const {
+        file_.write(packed.raw(), bytes_, place(step, lane));
+    }
+    void recall(std::int64_t step, int lane, const Array<T>& packed) const {
+        file_.read(packed.raw(), bytes_, place(step, lane));
+    }
+
+private:
+    std::int64_t place(std::int64_t step, int lane) const { return (step * lanes_ + lane) * bytes_; }
+
+    std::int64_t bytes_, lanes_;
+    std::string folder_;
+    io::PosixFile file_;
+};
 
 }  // namespace tilewise::svd

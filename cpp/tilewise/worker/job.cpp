@@ -14,8 +14,8 @@
 #include "tilewise/mpi/mpi.hpp"
 #include "tilewise/mpi/survival.hpp"
 #include "tilewise/stencil/margins.hpp"
-#include "tilewise/svd/algorithms.hpp"
-#include "tilewise/svd/sweeps.hpp"
+#include "tilewise/svd/jacobi.hpp"
+#include "tilewise/svd/svd.hpp"
 #include "tilewise/worker/build.hpp"
 #include "tilewise/worker/constants.hpp"
 

@@ -21,7 +21,7 @@ def basis_of(block: int) -> tuple[int, int]:
     """Columns that the space of `randomized` may have, with blocks of so many: what is usual, and the fewest.
 
     The usual is so many blocks as long as its eigenvalue problem stays small: `usual_basis` in
-    cpp/tilewise/svd/randomized_finder.hpp.
+    cpp/tilewise/svd/randomized_basis.hpp.
     """
     size = sizes()
     fewest = size.least_basis_blocks * block

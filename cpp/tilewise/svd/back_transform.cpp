@@ -1,6 +1,4 @@
 // Every rank makes vectors of its own columns; only what is not where it is written then travels.
-#include "tilewise/svd/finish.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,8 +9,8 @@
 #include "tilewise/kernel/factor/lapack_work.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/svd/energy.hpp"
-#include "tilewise/svd/signs.hpp"
+#include "tilewise/svd/jacobi.hpp"
+#include "tilewise/svd/result.hpp"
 
 namespace tilewise::svd {
 namespace {
@@ -40,12 +38,12 @@ template <class T> std::vector<T> conjugated(std::vector<T> numbers) {
     return numbers;
 }
 
-template <class T> class Finish {
+template <class T> class BackTransform {
     static constexpr std::int64_t item = sizeof(T);
 
 public:
-    Finish(Context& context, const dist::RankTeam& team, const Work& work, Start<T>& start, std::int64_t components,
-           double energy)
+    BackTransform(Context& context, const dist::RankTeam& team, const Work& work, Preconditioned<T>& start,
+                  std::int64_t components, double energy)
         : context_(context),
           team_(team),
           work_(work),
@@ -53,8 +51,8 @@ public:
           kept_(components),
           energy_(energy) {}
 
-    SvdFactors<T> operator()(Blocks<T>& blocks, const std::function<Range(int rank)>& columns_of, bool values_only,
-                             double scale) {
+    SvdFactors<T> operator()(ColumnBlocks<T>& blocks, const std::function<Range(int rank)>& columns_of,
+                             bool values_only, double scale) {
         sort(blocks, columns_of);
         SvdFactors<T> factors;
         factors.rank = count_rank();
@@ -79,7 +77,7 @@ public:
 
 private:
     /// Puts all columns into their sequence, the same on all ranks.
-    void sort(Blocks<T>& blocks, const std::function<Range(int rank)>& columns_of) {
+    void sort(ColumnBlocks<T>& blocks, const std::function<Range(int rank)>& columns_of) {
         const int ranks = context_.comm.size();
         std::vector<int> owner;
         mpi::together(context_.comm, [&] {
@@ -87,7 +85,7 @@ private:
             order_.resize(norms_.size());
             owner.resize(norms_.size());
             places_.reserve(static_cast<std::size_t>(kept_));
-            for (const svd::Block<T>& block : blocks.all()) {
+            for (const ColumnBlock<T>& block : blocks.all()) {
                 const ColumnsOf<T> x = block.x(blocks.shape());
                 const auto numbers = static_cast<double>(x.rows * x.count);
                 kernel::tell<T>({2 * numbers, numbers});
@@ -138,13 +136,13 @@ private:
     }
 
     /// Copies the columns that are kept, sorted, and lets go of the blocks.
-    void take(Blocks<T>& blocks, bool values_only) {
+    void take(ColumnBlocks<T>& blocks, bool values_only) {
         const auto count = std::ssize(places_);
         blocks.end_of_sweeps();
         mpi::together(context_.comm, [&] {
             x_ = MatrixOf<T>(blocks.shape().rows, count);
             v_ = MatrixOf<T>(values_only ? 0 : blocks.shape().v_rows, values_only ? 0 : count);
-            for (svd::Block<T>& block : blocks.all()) {
+            for (ColumnBlock<T>& block : blocks.all()) {
                 for (std::int64_t j = 0; j < count; ++j) {
                     const std::int64_t column =
                         order_[static_cast<std::size_t>(places_[static_cast<std::size_t>(j)])] - block.columns.begin;
@@ -333,7 +331,7 @@ private:
     Context& context_;
     const dist::RankTeam& team_;
     const Work& work_;
-    Start<T>& start_;
+    Preconditioned<T>& start_;
     std::int64_t kept_;
     double energy_, left_ = 0;
     std::vector<double> norms_;        // by column
@@ -346,14 +344,20 @@ private:
 
 }  // namespace
 
-template <class T> SvdFactors<T> finish(Context& context, const dist::RankTeam& team, const Work& work,
-                                        Blocks<T>& blocks, Start<T>& start,
-                                        const std::function<Range(int rank)>& columns_of, std::int64_t components,
-                                        double energy, bool values_only, double scale) {
-    return Finish<T>(context, team, work, start, components, energy)(blocks, columns_of, values_only, scale);
+template <class T> SvdFactors<T> back_transform(Context& context, const dist::RankTeam& team, const Work& work,
+                                                ColumnBlocks<T>& blocks, Preconditioned<T>& start,
+                                                const std::function<Range(int rank)>& columns_of,
+                                                std::int64_t components, double energy, bool values_only,
+                                                double scale) {
+    return BackTransform<T>(context, team, work, start, components, energy)(blocks, columns_of, values_only, scale);
 }
 
-TILEWISE_FINISH(, double)
-TILEWISE_FINISH(, kernel::Complex)
+template SvdFactors<double> back_transform(Context&, const dist::RankTeam&, const Work&, ColumnBlocks<double>&,
+                                           Preconditioned<double>&, const std::function<Range(int rank)>&, std::int64_t,
+                                           double, bool, double);
+template SvdFactors<kernel::Complex> back_transform(Context&, const dist::RankTeam&, const Work&,
+                                                    ColumnBlocks<kernel::Complex>&, Preconditioned<kernel::Complex>&,
+                                                    const std::function<Range(int rank)>&, std::int64_t, double, bool,
+                                                    double);
 
 }  // namespace tilewise::svd

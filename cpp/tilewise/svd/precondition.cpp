@@ -1,6 +1,4 @@
 // The road from W in the ranks' memory to the blocks that are swept.
-#include "tilewise/svd/start.hpp"
-
 #include <algorithm>
 
 #include "tilewise/base/threads.hpp"
@@ -10,6 +8,7 @@
 #include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/mpi/same.hpp"
 #include "tilewise/mpi/together.hpp"
+#include "tilewise/svd/jacobi.hpp"
 
 namespace tilewise::svd {
 namespace {
@@ -42,10 +41,10 @@ bool by_rows_first(const Work& work, int ranks, StartKind kind) {
     return kind != StartKind::none && ranks > 1 && 100 * work.m >= tall_percent * work.n;
 }
 
-template <class T> Start<T> start(Context& context, const dist::RankTeam& team, Source<T>& source, const Work& work,
-                                  StartKind kind, bool share_eigen, bool want_v, const kernel::ColumnsOfRank& wanted,
-                                  bool again) {
-    Start<T> begun;
+template <class T> Preconditioned<T> precondition(Context& context, const dist::RankTeam& team, Source<T>& source,
+                                                  const Work& work, StartKind kind, bool share_eigen, bool want_v,
+                                                  const kernel::ColumnsOfRank& wanted, bool again) {
+    Preconditioned<T> begun;
     Array<T> memory;
     const grid::Partition columns(work.n, team.size());
     const bool tall = by_rows_first(work, team.size(), kind);
@@ -99,7 +98,10 @@ template <class T> Start<T> start(Context& context, const dist::RankTeam& team, 
     return begun;
 }
 
-TILEWISE_START(, double)
-TILEWISE_START(, kernel::Complex)
+template Preconditioned<double> precondition(Context&, const dist::RankTeam&, Source<double>&, const Work&, StartKind,
+                                             bool, bool, const kernel::ColumnsOfRank&, bool);
+template Preconditioned<kernel::Complex> precondition(Context&, const dist::RankTeam&, Source<kernel::Complex>&,
+                                                      const Work&, StartKind, bool, bool, const kernel::ColumnsOfRank&,
+                                                      bool);
 
 }  // namespace tilewise::svd
