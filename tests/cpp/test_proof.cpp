@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tilewise/base/error.hpp"
-#include "tilewise/multiply/overflow.hpp"
+#include "tilewise/multiply/operands.hpp"
 #include "tilewise/multiply/proof.hpp"
 
 using namespace tilewise;

@@ -1,4 +1,5 @@
-// What each algorithm refuses, and its layout; and looks them up by name.
+// What all exchanges share: the geometry of panels, the books, and the choice of a class by kind and flow; and the
+// algorithms by name.
 #include "tilewise/multiply/algorithms.hpp"
 
 #include <algorithm>
@@ -7,102 +8,69 @@
 
 namespace tilewise::multiply {
 
-// `local`: one rank has all of A, B and C; its threads share C. Nothing travels.
-
-std::optional<std::string> Local::refuses(const Arrangement& arrangement) {
-    if (arrangement.ranks != 1) {
-        return "local runs on one rank, not on " + std::to_string(arrangement.ranks) + "; summa takes any number";
-    }
-    return std::nullopt;
-}
-
-grid::Layout Local::layout(const Arrangement& arrangement) {
-    return {arrangement.shape,
-            {1, 1},
-            1,
-            grid::summa,
-            arrangement.remainder,
-            std::max<std::int64_t>(arrangement.shape.k, 1)};
-}
-
-// `cannon`: q × q ranks on a torus; after each of q steps A moves one place left and B one place up.
-//
-//     q = 3, what each rank multiplies, as (k of A, k of B):
-//
-//        step 0          step 1          step 2
-//       [0] [1] [2]     [1] [2] [0]     [2] [0] [1]        every rank sees every k exactly once, and no two ranks
-//       [1] [2] [0]     [2] [0] [1]     [0] [1] [2]        of a row or of a column use the same block at the same time
-//       [2] [0] [1]     [0] [1] [2]     [1] [2] [0]
-
-std::optional<std::string> Cannon::refuses(const Arrangement& arrangement) {
-    const grid::Grid grid = arrangement.grid;
-    if (grid.rows != grid.columns || grid.size() != arrangement.ranks) {
-        return "cannon needs a square number of ranks on a square grid (1, 4, 9, 16 …), not " +
-               std::to_string(arrangement.ranks) + " as " + std::to_string(grid.rows) + "x" +
-               std::to_string(grid.columns) + "; summa takes any grid";
-    }
-    return std::nullopt;
-}
-
-grid::Layout Cannon::layout(const Arrangement& arrangement) {
-    return {arrangement.shape, arrangement.grid, 1, grid::cannon, arrangement.remainder};
-}
-
-// `summa`: C stays; panels of A go along their row of the grid, panels of B along their column, one range of k after
-// another.
-//
-//     p × q = 2 × 2      A [ a | · ]      B [ b b ]        step k: the owners of A(:, k) give it to their row,
-//                          [ a | · ]        [ · · ]                the owners of B(k, :) to their column, and all
-//                                                                  ranks add the product of the two to their C
-
-std::optional<std::string> Summa::refuses(const Arrangement& arrangement) {
-    if (arrangement.grid.size() > arrangement.ranks) {
-        return "summa needs a grid of at most " + std::to_string(arrangement.ranks) + " ranks, not " +
-               std::to_string(arrangement.grid.rows) + "x" + std::to_string(arrangement.grid.columns);
-    }
-    return std::nullopt;
-}
-
-grid::Layout Summa::layout(const Arrangement& arrangement) {
-    // Where nothing is copied (`shared`), only the owners' borders cut.
-    const bool in_place = arrangement.exchange == ExchangeKind::shared;
-    const std::int64_t width = in_place                  ? std::max<std::int64_t>(arrangement.shape.k, 1)
-                               : arrangement.wide_panels ? wide_panel_width
-                                                         : panel_width;
-    return {arrangement.shape, arrangement.grid, arrangement.copies, grid::summa, arrangement.remainder, width};
-}
-
-// `replicated`: `copies` layers of a grid; layer l multiplies its own share of k, and the layers' results are added at
-// the end.
-//
-//     copies = 2, k = [ k0 | k1 ]
-//
-//        layer 0:  C' = A(:, k0)·B(k0, :)   ┐
-//        layer 1:  C" = A(:, k1)·B(k1, :)   ┘  C = C' + C"
-//
-// Each rank of a stack of layers ends up with its share of the rows of the sum, and writes that.
-//
-// The textbook's layer 0 owns A and B and sends copies to the others; here each layer reads its own share from the
-// file.
-
-std::optional<std::string> Replicated::refuses(const Arrangement& arrangement) {
-    if (arrangement.copies < 2) {
-        return "replicated needs at least 2 copies of its grid, and so at least 2 ranks; summa takes one";
-    }
-    if (arrangement.grid.size() * arrangement.copies > arrangement.ranks) {
-        return "replicated needs as many ranks as grid × copies or more, not " + std::to_string(arrangement.ranks) +
-               " for " + std::to_string(arrangement.grid.rows) + "x" + std::to_string(arrangement.grid.columns) +
-               " × " + std::to_string(arrangement.copies);
-    }
-    return std::nullopt;
-}
-
-grid::Layout Replicated::layout(const Arrangement& arrangement) { return Summa::layout(arrangement); }
-
 static_assert(algorithms[static_cast<std::size_t>(AlgorithmKind::replicated)].name == "replicated");
 
 AlgorithmKind algorithm_named(std::string_view name) {
     return enum_named<AlgorithmKind>(algorithms, name, "algorithm");
+}
+
+std::int64_t Side::largest_inner() const { return inner.empty() ? 0 : *std::max_element(inner.begin(), inner.end()); }
+
+Side::Piece Side::piece(int owner, grid::Range local) const {
+    const std::int64_t whole = inner[static_cast<std::size_t>(owner)];
+    if (inner_along_rows()) {
+        return {outer, local.size(), whole, outer > 0 ? local.begin : 0};
+    }
+    return {local.size(), outer, outer, local.begin * outer};
+}
+
+kernel::Operand Side::in_block(const std::byte* block, int owner, grid::Range local) const {
+    const Piece place = piece(owner, local);
+    return {block + place.offset * static_cast<std::int64_t>(size_of(dtype)), place.stride, transposed};
+}
+
+kernel::Operand Side::packed(const std::byte* panel, std::int64_t width) const {
+    return {panel, inner_along_rows() ? width : outer, transposed};
+}
+
+Exchange::Held Exchange::held() {
+    const auto own = [&](Side& side, std::byte* block) {
+        return side.in_block(block, me(), {0, side.inner[static_cast<std::size_t>(me())]});
+    };
+    return {own(setting_.a, a_block()), own(setting_.b, b_block()), me(), me()};
+}
+
+void Exchange::received(const Side& side, std::int64_t elements, std::int64_t messages) const {
+    setting_.context.ledger.count().exchanged += elements * static_cast<std::int64_t>(size_of(side.dtype));
+    setting_.context.ledger.count().messages += messages;
+}
+
+void check_exchange(ExchangeKind kind, grid::Flow flow, int layer_ranks) {
+    if (kind == ExchangeKind::none && layer_ranks > 1) {
+        throw UsageError("exchange 'none' works on one rank only");
+    }
+    if (mpi::is_described_once(kind) && flow == grid::Flow::panels) {
+        throw UsageError("exchange '" + std::string(mpi::name_of(kind)) +
+                         "' works with cannon only, whose neighbours never change");
+    }
+    if (kind == ExchangeKind::collective && flow == grid::Flow::torus) {
+        throw UsageError("exchange 'collective' works with summa and replicated, where one rank sends to many");
+    }
+}
+
+std::unique_ptr<Exchange> make_exchange(ExchangeKind kind, grid::Flow flow, Setting setting) {
+    switch (kind) {
+        case ExchangeKind::none:
+            return make_alone(std::move(setting));
+        case ExchangeKind::one_sided_fence:
+        case ExchangeKind::one_sided_lock:
+        case ExchangeKind::shared:
+            return make_in_place(kind, std::move(setting));
+        default:
+            break;
+    }
+    return flow == grid::Flow::torus ? make_torus_shift(kind, std::move(setting))
+                                     : make_ring_broadcast(kind, std::move(setting));
 }
 
 }  // namespace tilewise::multiply

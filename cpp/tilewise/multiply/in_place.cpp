@@ -11,7 +11,7 @@
 #include "tilewise/base/page.hpp"
 #include "tilewise/mpi/exchange/exchange.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/multiply/exchange.hpp"
+#include "tilewise/multiply/algorithms.hpp"
 
 namespace tilewise::multiply {
 namespace {
@@ -74,7 +74,7 @@ public:
         }
     }
 
-    Panels fetch(std::size_t step) override {
+    StepPanels fetch(std::size_t step) override {
         const grid::Step& now = setting_.steps[step];
         const bool has_a = travels(setting_.a, now.a_owner, now.a_local);
         const std::byte *a = a_block(), *b = b_block();

@@ -13,13 +13,8 @@
 #include "tilewise/io/transfer.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/multiply/arithmetic.hpp"
-#include "tilewise/multiply/arrange.hpp"
-#include "tilewise/multiply/as_stored.hpp"
+#include "tilewise/multiply/block_product.hpp"
 #include "tilewise/multiply/early_output.hpp"
-#include "tilewise/multiply/layers.hpp"
-#include "tilewise/multiply/steps.hpp"
-#include "tilewise/multiply/streamed.hpp"
 
 namespace tilewise::multiply {
 namespace {
@@ -50,10 +45,10 @@ double largest_part(const Part& block, Dtype dtype) {
     });
 }
 
-class Run {
+class ProductInMemory {
 public:
-    Run(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype,
-        const Options& options, const grid::Layout& layout, const Halving& halving)
+    ProductInMemory(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype,
+                    const Options& options, const grid::Layout& layout, const Halving& halving)
         : context_(context),
           a_(a),
           b_(b),
@@ -231,7 +226,7 @@ private:
 
     void write() {
         if (!streams()) {
-            std::byte* data = as_stored(context_, *c_, c_owned(), c_data(c_owned()), c_transposed_);
+            std::byte* data = to_file_layout(context_, *c_, c_owned(), c_data(c_owned()), c_transposed_);
             io::Output output(context_, *c_, options_.write, options_.hints, options_.read_back);
             output.store(context_, [this](int rank) { return grid::Share(layout_.c_owned(rank)); }, data);
             finish(output);
@@ -262,8 +257,8 @@ private:
             multiply_by_parts(last);
             return;
         }
-        multiply_steps({context_, layout_, arithmetic_, *exchange_, steps_, dtype_, b_lies_in_a()}, c_data_, false,
-                       [this](double share) { context_.report(Phase::compute, share); });
+        arithmetic_.multiply_steps(*exchange_, steps_, b_lies_in_a(), c_data_, false,
+                                   [this](double share) { context_.report(Phase::compute, share); });
         arithmetic_.complete(c_data_, c_shared_);
         add_layers(context_, layout_, dtype_, c_data_);
     }
@@ -271,7 +266,7 @@ private:
     /// One rank, part after part of C's rows: compute, show to the check, hand over to be written.
     void multiply_by_parts(bool last) {
         const grid::Shape shape = layout_.shape();
-        const Panels panels = steps_.empty() ? Panels{} : exchange_->fetch(0);
+        const StepPanels panels = steps_.empty() ? StepPanels{} : exchange_->fetch(0);
         for (std::size_t index = 0; index < early_output_->parts().size(); ++index) {
             const grid::Range rows = early_output_->parts()[index];
             std::byte* data = nullptr;
@@ -385,7 +380,8 @@ Outcome multiply(Context& context, const io::Region& a, const io::Region& b, con
     if (!layout) {
         return multiply_streamed(context, a, b, c, dtype, options);
     }
-    return mpi::no_return(context.comm, [&] { return Run(context, a, b, c, dtype, options, *layout, halving)(); });
+    return mpi::no_return(context.comm,
+                          [&] { return ProductInMemory(context, a, b, c, dtype, options, *layout, halving)(); });
 }
 
 }  // namespace tilewise::multiply

@@ -11,13 +11,9 @@
 
 #include "tilewise/io/journal.hpp"
 #include "tilewise/io/strategy.hpp"
-#include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/mpi/context.hpp"
-#include "tilewise/mpi/sum.hpp"
 #include "tilewise/multiply/algorithms.hpp"
-#include "tilewise/multiply/halving.hpp"
-#include "tilewise/multiply/overflow.hpp"
-#include "tilewise/multiply/part.hpp"
+#include "tilewise/multiply/operands.hpp"
 #include "tilewise/multiply/proof.hpp"
 
 namespace tilewise::multiply {
@@ -40,33 +36,6 @@ struct Options {
     bool sync = false;
     bool read_back = false;           ///< compare the file with what was written, by checksum
     io::JournalOptions journal = {};  ///< of a product larger than memory
-};
-
-/// The numbers of a product that are NaN or infinite, found at no cost where there are none.
-///
-///     A  [ . . N . ]      C  [ N N N N ]      a number of A that is not finite makes all of its row of C so, also
-///        [ . . . . ]         [ . . N . ]      where it meets zeros, and one of B makes its column so: where all of C
-///                                             is finite, A and B are, without a look at them
-///
-/// How many there are in C, and where it has some, in A and B. A C without rows or columns tells nothing of these.
-struct NotFinite {
-    std::int64_t a = 0, b = 0, c = 0;
-
-    static std::int64_t of(const Context& context, Dtype dtype, const Part& part) {
-        return kernel::count_not_finite(part.operand.data, part.block.size(), dtype, context.threads);
-    }
-
-    /// Adds up what all ranks have found in their parts of C; `look` counts what each has of A and B. @note Collective.
-    template <class Look> void add_up(const Context& context, const Look& look) {
-        mpi::sum_over_ranks(context.comm, &c, 1);
-        if (c > 0) {
-            look();
-            std::array<std::int64_t, 2> inputs{a, b};
-            mpi::sum_over_ranks(context.comm, inputs.data(), std::ssize(inputs));
-            a = inputs[0];
-            b = inputs[1];
-        }
-    }
 };
 
 struct Outcome {

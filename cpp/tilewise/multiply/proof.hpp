@@ -10,7 +10,7 @@
 #include "tilewise/io/region.hpp"
 #include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/mpi/context.hpp"
-#include "tilewise/multiply/part.hpp"
+#include "tilewise/multiply/operands.hpp"
 
 namespace tilewise::multiply {
 

@@ -1,6 +1,19 @@
+// C = A·B as of multiply(), which calls it where `options.stage` says so. All ranks together hold one tile of C, and
+// of A and B as much of k as meets it at a time:
+//
+//           A                  B                   C
+//         [ K0 | K1 | K2 ]   [ K0 |    | J ]      [   |   |   ]      C(I, J) += A(I, K) · B(K, J), all K in turn;
+//       I [ ▓▓ |    |    ]   [ K1 |    | ▓ ]    I [   |   | ▓ ]      then C(I, J) is written
+//         [    |    |    ]   [ K2 |    |   ]      [   |   |   ]
+//
+// Of A and B m·k·⌈n/stage.n⌉ + k·n·⌈m/stage.m⌉ numbers are read: with S numbers in a square tile of C 2·m·n·k/√S, and
+// 2·m·n·k/√S − 2·S is the least that any order of the same operations can do with S numbers of memory (T. M. Smith,
+// B. Lowery, J. Langou, R. A. van de Geijn, "A tight I/O lower bound for matrix multiplication", 2019).
+// What is read next is asked for while the ranks compute. The check reads A once more and B twice.
+//
+// Memory of a rank: its blocks of a product of `options.stage`. @note Collective.
+//
 // Tile after tile of C, and for each of them one range of k after another.
-#include "tilewise/multiply/streamed.hpp"
-
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -14,13 +27,7 @@
 #include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/multiply/arithmetic.hpp"
-#include "tilewise/multiply/arrange.hpp"
-#include "tilewise/multiply/as_stored.hpp"
-#include "tilewise/multiply/exchange.hpp"
-#include "tilewise/multiply/multiply.hpp"
-#include "tilewise/multiply/part.hpp"
-#include "tilewise/multiply/steps.hpp"
+#include "tilewise/multiply/block_product.hpp"
 
 namespace tilewise::multiply {
 namespace {
@@ -80,7 +87,7 @@ public:
             const Timed timed(context_.ledger, Phase::exchange, "open");
             exchange_->open();
         }
-        multiply_steps({context_, layout_, arithmetic_, *exchange_, steps_, dtype_}, c, accumulate, report);
+        arithmetic_.multiply_steps(*exchange_, steps_, false, c, accumulate, report);
         exchange_->rewind();
     }
 
@@ -127,10 +134,10 @@ std::vector<grid::Range> ranges(std::int64_t length, std::int64_t size) {
     return found;
 }
 
-class Run {
+class StreamedProduct {
 public:
-    Run(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype,
-        const Options& options)
+    StreamedProduct(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype,
+                    const Options& options)
         : context_(context),
           a_(a),
           b_(b),
@@ -372,7 +379,7 @@ private:
         const Timed timed(context_.ledger, Phase::output, "output");
         const auto wanted = [&](int rank) { return grid::Share(moved(blocks().layout().c(rank), m.begin, n.begin)); };
         const grid::Block mine = moved(c_block(), m.begin, n.begin);
-        std::byte* data = as_stored(context_, *c_, mine, c_memory_.data(), c_transposed_);
+        std::byte* data = to_file_layout(context_, *c_, mine, c_memory_.data(), c_transposed_);
         output.store(context_, wanted, data);
         if (behind_) {
             behind_->wrote(stored(mine));
@@ -494,7 +501,7 @@ void check(const Options& options) {
 Outcome multiply_streamed(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype,
                           const Options& options) {
     mpi::together(context.comm, [&] { check(options); });
-    return mpi::no_return(context.comm, [&] { return Run(context, a, b, c, dtype, options)(); });
+    return mpi::no_return(context.comm, [&] { return StreamedProduct(context, a, b, c, dtype, options)(); });
 }
 
 }  // namespace tilewise::multiply

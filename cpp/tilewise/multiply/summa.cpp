@@ -1,3 +1,10 @@
+// `summa`: C stays; panels of A go along their row of the grid, panels of B along their column, one range of k after
+// another.
+//
+//     p × q = 2 × 2      A [ a | · ]      B [ b b ]        step k: the owners of A(:, k) give it to their row,
+//                          [ a | · ]        [ · · ]                the owners of B(k, :) to their column, and all
+//                                                                  ranks add the product of the two to their C
+//
 // SUMMA's exchange by messages: the owner of a panel gives it to all of its row (A) or column (B).
 //
 //     a row of 4, owner 1:      1 ─ 2 1 0 ▶ 2 ─ 1 0 ▶ 3 ─ 0 ▶ 0
@@ -11,13 +18,14 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/multiply/exchange.hpp"
+#include "tilewise/multiply/algorithms.hpp"
 
 namespace tilewise::multiply {
 namespace {
@@ -53,9 +61,9 @@ struct Line {
     int previous() const { return (comm.rank() + comm.size() - 1) % comm.size(); }
 };
 
-class PanelSpread final : public Exchange {
+class RingBroadcast final : public Exchange {
 public:
-    PanelSpread(ExchangeKind kind, Setting setting)
+    RingBroadcast(ExchangeKind kind, Setting setting)
         : Exchange(std::move(setting)),
           kind_(kind),
           a_{.side = setting_.a, .comm = setting_.layer.split(setting_.place.row, setting_.place.column), .is_a = true},
@@ -72,7 +80,7 @@ public:
     std::byte* b_block() override { return b_.block.data(); }
     bool overlaps() const override { return kind_ == ExchangeKind::overlap; }
 
-    Panels fetch(std::size_t step) override {
+    StepPanels fetch(std::size_t step) override {
         if (!overlaps() || step == 0) {
             launch(a_, step);
             launch(b_, step);
@@ -316,8 +324,25 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Exchange> make_panel_spread(ExchangeKind kind, Setting setting) {
-    return std::make_unique<PanelSpread>(kind, std::move(setting));
+std::optional<std::string> Summa::refuses(const Arrangement& arrangement) {
+    if (arrangement.grid.size() > arrangement.ranks) {
+        return "summa needs a grid of at most " + std::to_string(arrangement.ranks) + " ranks, not " +
+               std::to_string(arrangement.grid.rows) + "x" + std::to_string(arrangement.grid.columns);
+    }
+    return std::nullopt;
+}
+
+grid::Layout Summa::layout(const Arrangement& arrangement) {
+    // Where nothing is copied (`shared`), only the owners' borders cut.
+    const bool in_place = arrangement.exchange == ExchangeKind::shared;
+    const std::int64_t width = in_place                  ? std::max<std::int64_t>(arrangement.shape.k, 1)
+                               : arrangement.wide_panels ? wide_panel_width
+                                                         : panel_width;
+    return {arrangement.shape, arrangement.grid, arrangement.copies, grid::summa, arrangement.remainder, width};
+}
+
+std::unique_ptr<Exchange> make_ring_broadcast(ExchangeKind kind, Setting setting) {
+    return std::make_unique<RingBroadcast>(kind, std::move(setting));
 }
 
 }  // namespace tilewise::multiply

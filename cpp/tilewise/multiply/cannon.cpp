@@ -1,3 +1,12 @@
+// `cannon`: q × q ranks on a torus; after each of q steps A moves one place left and B one place up.
+//
+//     q = 3, what each rank multiplies, as (k of A, k of B):
+//
+//        step 0          step 1          step 2
+//       [0] [1] [2]     [1] [2] [0]     [2] [0] [1]        every rank sees every k exactly once, and no two ranks
+//       [1] [2] [0]     [2] [0] [1]     [0] [1] [2]        of a row or of a column use the same block at the same time
+//       [2] [0] [1]     [0] [1] [2]     [1] [2] [0]
+//
 // Cannon's exchange by messages: after each step, blocks of A move one place left and blocks of B one place up.
 //
 //     q = 3, row 1 of A:   step 0  [a1 a2 a0]      a rank sends its block to the left,
@@ -9,13 +18,15 @@
 //
 // Each rank has two buffers for A and two for B: the block that is computed with and sent, and the one that is coming
 // in.
+#include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/mpi/exchange/exchange.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/multiply/exchange.hpp"
+#include "tilewise/multiply/algorithms.hpp"
 
 namespace tilewise::multiply {
 namespace {
@@ -61,7 +72,7 @@ public:
     std::byte* b_block() override { return rings_[1].current.data(); }
     bool overlaps() const override { return kind_ == ExchangeKind::overlap; }
 
-    Panels fetch(std::size_t step) override {
+    StepPanels fetch(std::size_t step) override {
         if (step > 0 && moves()) {
             if (!flying_) {
                 launch(step);
@@ -152,6 +163,20 @@ private:
 };
 
 }  // namespace
+
+std::optional<std::string> Cannon::refuses(const Arrangement& arrangement) {
+    const grid::Grid grid = arrangement.grid;
+    if (grid.rows != grid.columns || grid.size() != arrangement.ranks) {
+        return "cannon needs a square number of ranks on a square grid (1, 4, 9, 16 …), not " +
+               std::to_string(arrangement.ranks) + " as " + std::to_string(grid.rows) + "x" +
+               std::to_string(grid.columns) + "; summa takes any grid";
+    }
+    return std::nullopt;
+}
+
+grid::Layout Cannon::layout(const Arrangement& arrangement) {
+    return {arrangement.shape, arrangement.grid, 1, grid::cannon, arrangement.remainder};
+}
 
 std::unique_ptr<Exchange> make_torus_shift(ExchangeKind kind, Setting setting) {
     return std::make_unique<TorusShift>(kind, std::move(setting));

@@ -1,12 +1,16 @@
-// Exchange `none`: one rank has everything, in memory of its own or where the file is mapped.
+// `local`: one rank has all of A, B and C; its threads share C. Nothing travels.
+//
+// Its exchange is `none`: memory of its own, or where the file is mapped.
+#include <algorithm>
+
 #include "tilewise/base/buffer.hpp"
-#include "tilewise/multiply/exchange.hpp"
+#include "tilewise/multiply/algorithms.hpp"
 
 namespace tilewise::multiply {
 namespace {
 
 /// A or B, wherever it lies.
-struct Place {
+struct OwnBlock {
     Buffer own;
     const std::byte* borrowed = nullptr;
 
@@ -39,7 +43,7 @@ public:
         return true;
     }
 
-    Panels fetch(std::size_t step) override {
+    StepPanels fetch(std::size_t step) override {
         const grid::Step& now = setting_.steps[step];
         return {setting_.a.in_block(a_.data(), 0, now.a_local), setting_.b.in_block(b_.data(), 0, now.b_local)};
     }
@@ -57,10 +61,26 @@ public:
     }
 
 private:
-    Place a_, b_;
+    OwnBlock a_, b_;
 };
 
 }  // namespace
+
+std::optional<std::string> Local::refuses(const Arrangement& arrangement) {
+    if (arrangement.ranks != 1) {
+        return "local runs on one rank, not on " + std::to_string(arrangement.ranks) + "; summa takes any number";
+    }
+    return std::nullopt;
+}
+
+grid::Layout Local::layout(const Arrangement& arrangement) {
+    return {arrangement.shape,
+            {1, 1},
+            1,
+            grid::summa,
+            arrangement.remainder,
+            std::max<std::int64_t>(arrangement.shape.k, 1)};
+}
 
 std::unique_ptr<Exchange> make_alone(Setting setting) { return std::make_unique<Alone>(std::move(setting)); }
 
