@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "io_cases.hpp"
-#include "tilewise/stencil/margins.hpp"
+#include "tilewise/stencil/evolution.hpp"
 #include "tilewise/stencil/stencil.hpp"
 
 namespace tilewise::test {

@@ -12,7 +12,7 @@
 #include "io_cases.hpp"
 #include "tilewise/io/samples.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/transpose/proof.hpp"
+#include "tilewise/transpose/transpose.hpp"
 
 using namespace tilewise;
 using namespace tilewise::test;

@@ -8,7 +8,6 @@
 
 #include "io_cases.hpp"
 #include "tilewise/norm/norm.hpp"
-#include "tilewise/norm/sums.hpp"
 
 using namespace tilewise;
 

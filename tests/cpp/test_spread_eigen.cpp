@@ -7,7 +7,6 @@
 
 #include "svd_cases.hpp"
 #include "tilewise/dist/rank_team.hpp"
-#include "tilewise/dist/redistribute_columns.hpp"
 #include "tilewise/kernel/factor/lapack_number.hpp"
 #include "tilewise/kernel/factor/spread_divide.hpp"
 #include "tilewise/kernel/factor/spread_eigen.hpp"

@@ -10,7 +10,7 @@
 #include "stencil_cases.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/mpi/cartesian.hpp"
-#include "tilewise/stencil/proof.hpp"
+#include "tilewise/stencil/stencil.hpp"
 
 using namespace tilewise;
 using namespace tilewise::test;

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tilewise/grid/symmetric.hpp"
+#include "tilewise/grid/layout.hpp"
 #include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/kernel/product/symmetric.hpp"
 

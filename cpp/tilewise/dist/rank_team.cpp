@@ -1,14 +1,223 @@
-// Collectives for panels and for single columns; with one rank nothing is sent.
+// One message from each rank to each other one that wants any of its columns: both know what, so nothing else is said.
+// Collectives for panels and for single columns; with one rank nothing is sent. Ranks sleep while rank 0 works, and
+// their binding is lifted meanwhile.
 #include "tilewise/dist/rank_team.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <sched.h>
+#include <unistd.h>
+#include <vector>
 
-#include "tilewise/dist/redistribute_columns.hpp"
 #include "tilewise/mpi/datatype.hpp"
+#include "tilewise/mpi/together.hpp"
 
 namespace tilewise::dist {
+namespace {
+
+using grid::Block;
+
+constexpr std::int64_t item = sizeof(double);
+
+/// Places of the columns that `rank` has, of those in a range.
+std::vector<std::int64_t> places_of(int rank, const Owners& owners, grid::Range within) {
+    std::vector<std::int64_t> places;
+    for (std::int64_t place = within.begin; place < within.end; ++place) {
+        if (owners[static_cast<std::size_t>(place)] == rank) {
+            places.push_back(place);
+        }
+    }
+    return places;
+}
+
+void copy_rows(const double* from, double* to, std::int64_t count) {
+    std::memcpy(to, from, static_cast<std::size_t>(count * item));
+}
+
+struct PackedMessage {
+    Array<double> numbers;
+    int peer = 0;
+    std::vector<std::int64_t> places;
+};
 
 using mpi::check;
+
+constexpr unsigned nap = 100;  // microseconds
+constexpr int done_tag = 7;
+
+/// Rank 0 tells each rank itself: of a tree, or a barrier that does not block, every level would sleep through a nap.
+void tell_done(const mpi::Communicator& comm) {
+    if (comm.rank() == 0) {
+        std::vector<MPI_Request> told(static_cast<std::size_t>(comm.size() - 1), MPI_REQUEST_NULL);
+        for (int rank = 1; rank < comm.size(); ++rank) {
+            check(
+                MPI_Isend(nullptr, 0, MPI_BYTE, rank, done_tag, comm.get(), &told[static_cast<std::size_t>(rank - 1)]),
+                "MPI_Isend");
+        }
+        check(MPI_Waitall(comm.size() - 1, told.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+        return;
+    }
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Irecv(nullptr, 0, MPI_BYTE, 0, done_tag, comm.get(), &request), "MPI_Irecv");
+    for (int done = 0; done == 0;) {
+        check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        if (done == 0) {
+            usleep(nap);
+        }
+    }
+}
+
+/// The calling thread may run on `cores` for the time being. Threads that it starts meanwhile may, too, and go
+/// on to: those that the BLAS keeps for later are not bound again.
+class Unbound {
+public:
+    explicit Unbound(const std::vector<unsigned char>& cores) {
+        if (sched_getaffinity(0, sizeof before_, &before_) == 0) {
+            // Where it is not allowed, threads share what this one is bound to.
+            changed_ = sched_setaffinity(0, cores.size(), reinterpret_cast<const cpu_set_t*>(cores.data())) == 0;
+        }
+    }
+    Unbound(const Unbound&) = delete;
+    Unbound& operator=(const Unbound&) = delete;
+    ~Unbound() {
+        if (changed_) {
+            sched_setaffinity(0, sizeof before_, &before_);
+        }
+    }
+
+private:
+    cpu_set_t before_{};
+    bool changed_ = false;
+};
+
+}  // namespace
+
+Owners owners_of(const grid::Partition& columns) {
+    Owners owners;
+    for (int rank = 0; rank < columns.parts(); ++rank) {
+        owners.insert(owners.end(), static_cast<std::size_t>(columns[rank].size()), rank);
+    }
+    return owners;
+}
+
+Array<double> redistribute_columns(Context& context, const kernel::Columns& mine, const Owners& owners,
+                                   const Wanted& wanted) {
+    const int me = context.comm.rank(), ranks = context.comm.size();
+    const Block here = wanted(me);
+    const std::int64_t height = here.rows.size();
+    Array<double> got(here.size());
+    const auto column_of = [&](std::int64_t place) { return got.data() + (place - here.columns.begin) * height; };
+
+    std::vector<PackedMessage> messages;  // those that come, then those that go
+    std::vector<MPI_Request> requests;
+    messages.reserve(static_cast<std::size_t>(2 * ranks));
+    requests.reserve(static_cast<std::size_t>(2 * ranks));
+    for (int from = 0; from < ranks && height > 0; ++from) {
+        std::vector<std::int64_t> places = places_of(from, owners, here.columns);
+        if (from == me || places.empty()) {
+            continue;
+        }
+        const std::int64_t count = height * std::ssize(places);
+        PackedMessage& message = messages.emplace_back(PackedMessage{Array<double>(count), from, std::move(places)});
+        const mpi::Span span(count, MPI_DOUBLE);
+        check(MPI_Irecv(message.numbers.data(), span.count(), span.type(), from, 3, context.comm.get(),
+                        &requests.emplace_back(MPI_REQUEST_NULL)),
+              "MPI_Irecv");
+        context.ledger.count().exchanged += count * item;
+        ++context.ledger.count().messages;
+    }
+    const std::size_t coming = messages.size();
+    std::vector<std::int64_t> local(owners.size());  // where a column lies in its owner's memory
+    std::vector<std::int64_t> before(static_cast<std::size_t>(ranks));
+    for (std::size_t place = 0; place < owners.size(); ++place) {
+        local[place] = before[static_cast<std::size_t>(owners[place])]++;
+    }
+    for (int to = 0; to < ranks; ++to) {
+        const Block there = wanted(to);
+        const std::vector<std::int64_t> places = places_of(me, owners, there.columns);
+        const std::int64_t rows = there.rows.size();
+        if (places.empty() || rows == 0) {
+            continue;
+        }
+        const auto source = [&](std::int64_t place) {
+            return mine.column(local[static_cast<std::size_t>(place)]) + there.rows.begin;
+        };
+        if (to == me) {
+            for (const std::int64_t place : places) {
+                copy_rows(source(place), column_of(place), rows);
+            }
+            continue;
+        }
+        const std::int64_t count = rows * std::ssize(places);
+        PackedMessage& message = messages.emplace_back(PackedMessage{Array<double>(count), to, {}});
+        double* next = message.numbers.data();
+        for (const std::int64_t place : places) {
+            copy_rows(source(place), next, rows);
+            next += rows;
+        }
+        const mpi::Span span(count, MPI_DOUBLE);
+        check(MPI_Isend(message.numbers.data(), span.count(), span.type(), to, 3, context.comm.get(),
+                        &requests.emplace_back(MPI_REQUEST_NULL)),
+              "MPI_Isend");
+    }
+    check(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+    for (std::size_t i = 0; i < coming; ++i) {
+        const double* next = messages[i].numbers.data();
+        for (const std::int64_t place : messages[i].places) {
+            copy_rows(next, column_of(place), height);
+            next += height;
+        }
+    }
+    return got;
+}
+
+RootTask::RootTask(Context& context) : context_(context), threads_(context.threads), cores_(sizeof(cpu_set_t)) {
+    if (context.comm.size() == 1) {
+        return;
+    }
+    const mpi::Communicator node = context.comm.node();
+    std::vector<unsigned char> mine(sizeof(cpu_set_t));
+    // It fails where there are more processors than such a set has room for.
+    const bool known = sched_getaffinity(0, mine.size(), reinterpret_cast<cpu_set_t*>(mine.data())) == 0;
+    std::array<int, 2> sums{context.threads, known ? 0 : 1};
+    check(MPI_Allreduce(MPI_IN_PLACE, sums.data(), 2, MPI_INT, MPI_SUM, node.get()), "MPI_Allreduce");
+    check(MPI_Allreduce(mine.data(), cores_.data(), static_cast<int>(mine.size()), MPI_BYTE, MPI_BOR, node.get()),
+          "MPI_Allreduce");
+    if (sums[1] > 0) {
+        cores_.clear();  // then rank 0 stays on its own, with its own threads
+        return;
+    }
+    threads_ = sums[0];
+    // Ranks that take turns on a core have no more cores together than there are.
+    threads_ = std::max(1, std::min(threads_, CPU_COUNT(reinterpret_cast<const cpu_set_t*>(cores_.data()))));
+}
+
+void RootTask::run(const std::function<void(int threads)>& work) const {
+    const mpi::Communicator& comm = context_.comm;
+    if (comm.size() == 1) {
+        const Timed timed(context_.ledger, Phase::compute, "alone");
+        mpi::together(comm, [&] { work(threads_); });
+        return;
+    }
+    std::optional<Error> failure;
+    if (comm.rank() == 0) {
+        const Timed timed(context_.ledger, Phase::compute, "alone");
+        try {
+            std::optional<Unbound> unbound;
+            if (!cores_.empty()) {
+                unbound.emplace(cores_);
+            }
+            work(threads_);
+        } catch (...) {
+            failure = error_in_flight();
+        }
+    }
+    const Timed timed(context_.ledger, Phase::exchange, "wait for rank 0");
+    tell_done(comm);
+    mpi::agree(comm, failure);
+}
 
 void RankTeam::largest(std::vector<double>& values) const {
     const Timed timed(context_.ledger, Phase::exchange, "largest");

@@ -9,7 +9,6 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/dtype.hpp"
 #include "tilewise/grid/layout.hpp"
-#include "tilewise/grid/symmetric.hpp"
 #include "tilewise/io/region.hpp"
 #include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/mpi/context.hpp"

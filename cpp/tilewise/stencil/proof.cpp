@@ -1,3 +1,6 @@
+// Whether a file holds what the sweeps make of the input: recomputed from the input's file with the plain kernel,
+// without a grid, an exchange or a depth.
+//
 // Recomputes rectangles of a plane, sweep by sweep, from what lies around them in the input.
 //
 //     rows and columns that the patch depends on       each sweep needs `radius` cells less on every side
@@ -8,8 +11,6 @@
 //
 // A side at an edge of the matrix stays where it is; a periodic direction that is needed from end to end goes round in
 // itself.
-#include "tilewise/stencil/proof.hpp"
-
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -21,8 +22,9 @@
 #include "tilewise/kernel/codec/fingerprint.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/stencil/margins.hpp"
-#include "tilewise/stencil/numbers.hpp"
+#include "tilewise/stencil/evolution.hpp"
+#include "tilewise/stencil/fields.hpp"
+#include "tilewise/stencil/stencil.hpp"
 
 namespace tilewise::stencil {
 namespace {

@@ -10,9 +10,7 @@
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/stencil/evolution.hpp"
-#include "tilewise/stencil/numbers.hpp"
-#include "tilewise/stencil/proof.hpp"
-#include "tilewise/stencil/streamed.hpp"
+#include "tilewise/stencil/fields.hpp"
 
 namespace tilewise::stencil {
 namespace {
@@ -62,10 +60,10 @@ void check_options(const Context& context, const Options& options, std::size_t s
     }
 }
 
-class Run {
+class SweptInMemory {
 public:
-    Run(Context& context, const io::Region& from, const io::Region& to, const std::vector<io::Region>& snapshots,
-        Dtype dtype, const Options& options)
+    SweptInMemory(Context& context, const io::Region& from, const io::Region& to,
+                  const std::vector<io::Region>& snapshots, Dtype dtype, const Options& options)
         : context_(context),
           options_(options),
           planes_(from, options.planes),
@@ -273,7 +271,7 @@ Outcome run(Context& context, const io::Region& from, const io::Region& to, cons
             Dtype dtype, const Options& options) {
     const bool streamed = is_streamed(options);
     Outcome outcome = streamed ? stencil_streamed(context, from, to, snapshots, dtype, options)
-                               : Run(context, from, to, snapshots, dtype, options)();
+                               : SweptInMemory(context, from, to, snapshots, dtype, options)();
     if (outcome.verification) {  // it did not settle, and nothing is to be kept
         return outcome;
     }

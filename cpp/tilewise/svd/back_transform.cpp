@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-#include "tilewise/dist/redistribute_columns.hpp"
+#include "tilewise/dist/rank_team.hpp"
 #include "tilewise/kernel/factor/jacobi_pair.hpp"
 #include "tilewise/kernel/factor/lapack_work.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"

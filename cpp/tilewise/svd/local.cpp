@@ -19,7 +19,7 @@
 #include <string>
 
 #include "tilewise/base/array.hpp"
-#include "tilewise/dist/root_task.hpp"
+#include "tilewise/dist/rank_team.hpp"
 #include "tilewise/kernel/factor/svd_local.hpp"
 #include "tilewise/kernel/factor/two_stage.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "tilewise/base/threads.hpp"
-#include "tilewise/dist/redistribute_columns.hpp"
+#include "tilewise/dist/rank_team.hpp"
 #include "tilewise/kernel/factor/lapack.hpp"
 #include "tilewise/kernel/isa/backend.hpp"
 #include "tilewise/kernel/product/gemm.hpp"

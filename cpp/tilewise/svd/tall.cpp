@@ -22,7 +22,7 @@
 
 #include "tilewise/base/array.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/dist/root_task.hpp"
+#include "tilewise/dist/rank_team.hpp"
 #include "tilewise/dist/tall_qr.hpp"
 #include "tilewise/kernel/factor/lapack_number.hpp"
 #include "tilewise/kernel/factor/stacked_qr.hpp"

@@ -1,6 +1,7 @@
+// Whether a file holds the transpose of another, looked up in the files themselves: the proof knows nothing of how it
+// was done.
+//
 // Both proofs read blocks of a bounded size, and compare numbers in this machine's byte order.
-#include "tilewise/transpose/proof.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/transpose/local.hpp"
+#include "tilewise/transpose/transpose.hpp"
 
 namespace tilewise::transpose {
 namespace {

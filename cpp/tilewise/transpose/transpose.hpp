@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "tilewise/base/outcome.hpp"
 #include "tilewise/io/journal.hpp"
 #include "tilewise/io/transfer.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/exchange/kinds.hpp"
-#include "tilewise/transpose/proof.hpp"
 
 namespace tilewise::transpose {
 
@@ -80,6 +80,13 @@ inline constexpr std::array algorithms{
     Algorithm{"staged", run_staged},
 };
 
+/// Of `staged`, which the plan reckons with too.
+inline constexpr std::int64_t mapped_strip_bytes = std::int64_t{2} << 20;  ///< and at least a cache line of columns
+/// Requests of tiles past the page cache, on a node: devices want several, and pieces are short. Each rank has two at
+/// least, with a buffer for each both ways.
+inline constexpr int requests_in_flight = 8;
+inline constexpr std::int64_t bounce_bytes = std::int64_t{256} << 10;  ///< of such a buffer, and a page on either side
+
 /// Throws UsageError for an unknown name, listing the known ones.
 AlgorithmKind algorithm_named(std::string_view name);
 
@@ -87,5 +94,14 @@ AlgorithmKind algorithm_named(std::string_view name);
 inline bool is_transposed(const io::Region& from, const io::Region& to) {
     return from.stored_transposed() != to.stored_transposed();
 }
+
+/// `fast`: all ranks read both files once, in blocks, and compare a fingerprint in which every number counts with its
+/// place (`kernel/codec/fingerprint.hpp`); `error` is 0 or 1. `serial`: rank 0 alone reads both files in blocks, turns
+/// with the plain kernel, and compares number by number; `error` is how many differ. `from` is wanted as the result is.
+/// Where one of the files is a text, all NaNs are the same: it has one word for them.
+///
+/// Memory: 16 MiB a rank; of a text 16 MiB more and room for some whole lines, of tiles room for three rows of one.
+/// @note Collective.
+Verification verify(Context& context, const io::Region& from, const io::Region& to, Verify how);
 
 }  // namespace tilewise::transpose

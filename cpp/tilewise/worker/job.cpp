@@ -13,7 +13,7 @@
 #include "tilewise/mpi/library.hpp"
 #include "tilewise/mpi/mpi.hpp"
 #include "tilewise/mpi/survival.hpp"
-#include "tilewise/stencil/margins.hpp"
+#include "tilewise/stencil/evolution.hpp"
 #include "tilewise/svd/jacobi.hpp"
 #include "tilewise/svd/svd.hpp"
 #include "tilewise/worker/build.hpp"

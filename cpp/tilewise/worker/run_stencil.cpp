@@ -9,6 +9,7 @@
 #include "tilewise/mpi/cartesian.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
+#include "tilewise/stencil/fields.hpp"
 #include "tilewise/worker/events.hpp"
 #include "tilewise/worker/journal.hpp"
 #include "tilewise/worker/run.hpp"

@@ -9,7 +9,7 @@
 
 #include "tilewise/base/threads.hpp"
 #include "tilewise/base/work.hpp"
-#include "tilewise/grid/symmetric.hpp"
+#include "tilewise/grid/layout.hpp"
 #include "tilewise/kernel/blas.hpp"
 #include "tilewise/kernel/factor/lapack.hpp"
 #include "tilewise/kernel/lent.hpp"
