@@ -105,8 +105,8 @@ struct Case {
         } else {
             fill(mine, numbers);
         }
-        side.seconds.push_back(
-            time([&] { mode == "read" ? strategy->read(context, transfer) : strategy->write(context, transfer); }));
+        side.seconds.push_back(time(
+            [&] { strategy.move(context, transfer, mode == "read" ? io::Direction::read : io::Direction::write); }));
         if (mode == "read") {
             side.right = side.right && holds(mine, numbers);
         }

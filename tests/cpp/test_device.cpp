@@ -13,7 +13,7 @@
 #include "tilewise/base/page.hpp"
 #include "tilewise/device/block_memory.hpp"
 #include "tilewise/device/facts.hpp"
-#include "tilewise/measure/ping_loops.hpp"
+#include "tilewise/measure/ping.hpp"
 
 using namespace tilewise;
 using namespace tilewise::measure;

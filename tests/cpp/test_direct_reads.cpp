@@ -12,7 +12,7 @@
 
 #include "io_cases.hpp"
 #include "tilewise/base/error.hpp"
-#include "tilewise/io/ahead.hpp"
+#include "tilewise/io/background.hpp"
 
 using namespace tilewise;
 using namespace tilewise::test;
@@ -106,7 +106,7 @@ TEST_CASE("a file that was cut short is an IoError, also where it is read ahead"
     region.dtype = Dtype::float64;
     std::vector<std::byte> memory(1 << 20);
     const grid::Share all(grid::Block{{0, region.rows}, {0, region.columns}});
-    io::Ahead ahead(region, io::PosixFile::Cache::bypassed);
+    io::Prefetch ahead(region, io::PosixFile::Cache::bypassed);
     ahead.want(all, memory.data());
     ahead.want(all, memory.data());
     CHECK(ahead.take(all, memory.data()).has_value());

@@ -62,7 +62,8 @@ TEST_CASE("every strategy reads and writes every cut, at an odd offset") {
                 std::vector<std::int32_t> share(static_cast<std::size_t>(mine.size()) + 1, -5);
                 const auto strategy = entry.make(small_buffers);
 
-                strategy->read(context, {r, share_of, reinterpret_cast<std::byte*>(share.data())});
+                const io::Transfer transfer{r, share_of, reinterpret_cast<std::byte*>(share.data())};
+                strategy.move(context, transfer, io::Direction::read);
 
                 std::vector<std::int32_t> wanted;
                 for_elements(mine, [&](std::int64_t i, std::int64_t j) {
@@ -73,7 +74,7 @@ TEST_CASE("every strategy reads and writes every cut, at an odd offset") {
                 CHECK(ledger.phase() == Phase::input);
                 CHECK(ledger.count().useful >= 0);
                 if (entry.only_reads) {
-                    CHECK_THROWS_AS(strategy->write(context, {r, share_of, nullptr}), UsageError);
+                    CHECK_THROWS_AS(strategy.move(context, transfer, io::Direction::write), UsageError);
                     continue;
                 }
 

@@ -10,7 +10,7 @@
 
 #include "faulty_mpi.hpp"
 #include "io_cases.hpp"
-#include "tilewise/io/samples.hpp"
+#include "tilewise/io/read_back.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/transpose/transpose.hpp"
 

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "io_cases.hpp"
-#include "tilewise/io/checkpoints.hpp"
 #include "tilewise/io/journal.hpp"
 #include "tilewise/mpi/queue.hpp"
 

@@ -107,7 +107,7 @@ TEST_CASE("calls leave the process as they found it, also when they throw") {
         io::Region mapped;
         mapped.path = mapped.name = path;
         mapped.rows = mapped.columns = 70;
-        const io::Mapping mapping(mapped, io::Mapping::Access::read);
+        const io::Mapping mapping(mapped, io::Direction::read);
     };
     all_that_works();  // what MPI and the BLAS open once and keep is theirs
     if (TILEWISE_BLAS(openblas_set_num_threads) != nullptr) {

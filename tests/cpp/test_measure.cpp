@@ -7,10 +7,10 @@
 #include <limits>
 #include <numeric>
 
-#include "tilewise/measure/collective_loops.hpp"
+#include "tilewise/measure/buffers.hpp"
+#include "tilewise/measure/collective.hpp"
 #include "tilewise/measure/measure.hpp"
-#include "tilewise/measure/ping_loops.hpp"
-#include "tilewise/measure/prefaulted_buffer.hpp"
+#include "tilewise/measure/ping.hpp"
 #include "tilewise/measure/samples.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/mpi/window.hpp"

@@ -4,7 +4,7 @@
 
 #include "measure_file_cases.hpp"
 #include "tilewise/device/block_memory.hpp"
-#include "tilewise/measure/memory_budget.hpp"
+#include "tilewise/measure/buffers.hpp"
 
 using namespace tilewise;
 using namespace tilewise::measure;

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "measure_file_cases.hpp"
-#include "tilewise/measure/file_place.hpp"
 #include "tilewise/measure/file_sample.hpp"
 
 using namespace tilewise;
@@ -162,9 +161,10 @@ TEST_CASE("file: a file that is cut short under the reads is an error on every r
     CHECK(error.kind() == ErrorKind::io);
     CHECK(says(error, point.path + ": ended at byte"));
     CHECK(world.clean());
-    point.name = "independent";  // MPI says how much it read
+    point.name = "independent";  // MPI says how much it read, or what it says is compared with the file
     point.check = "counts";
-    CHECK(says(thrown(world, point, hooks), "moved"));
+    const Error short_read = thrown(world, point, hooks);
+    CHECK((says(short_read, "moved") || says(short_read, ": ended at byte")));
     CHECK(world.clean());
 }
 

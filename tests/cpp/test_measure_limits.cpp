@@ -5,10 +5,10 @@
 
 #include "faulty_mpi.hpp"
 #include "measure_file_cases.hpp"
+#include "tilewise/measure/buffers.hpp"
 #include "tilewise/measure/file_sample.hpp"
 #include "tilewise/measure/measure.hpp"
-#include "tilewise/measure/memory_budget.hpp"
-#include "tilewise/measure/ping_loops.hpp"
+#include "tilewise/measure/ping.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/window.hpp"
 

@@ -18,10 +18,10 @@
 #include "tilewise/kernel/fill.hpp"
 #include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/measure/ceilings.hpp"
+#include "tilewise/measure/clock.hpp"
 #include "tilewise/measure/compute.hpp"
 #include "tilewise/measure/measure.hpp"
-#include "tilewise/measure/memory_passes.hpp"
-#include "tilewise/measure/shared_start.hpp"
+#include "tilewise/measure/memory.hpp"
 #include "tilewise/mpi/together.hpp"
 
 using namespace tilewise;

@@ -2,13 +2,14 @@
 #include "tilewise/io/chunked.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "tilewise/base/array.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/io/chunk_unpacker.hpp"
 #include "tilewise/io/elements.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/together.hpp"
@@ -17,6 +18,36 @@ namespace tilewise::io {
 namespace {
 
 using mpi::check;
+
+UnpackingFault unpacking_fault = UnpackingFault::none;
+
+template <class T> void gather(const std::byte* from, std::int64_t count, std::int64_t step, std::byte* to) {
+    for (std::int64_t i = 0; i < count; ++i) {
+        std::memcpy(to + i * static_cast<std::int64_t>(sizeof(T)), from + i * step, sizeof(T));
+    }
+}
+
+void copy_numbers(const std::byte* from, std::int64_t count, std::int64_t across, std::int64_t item, std::byte* to) {
+    if (across == 1) {
+        std::memcpy(to, from, static_cast<std::size_t>(count * item));
+        return;
+    }
+    const std::int64_t step = across * item;
+    switch (item) {
+        case 1:
+            return gather<std::uint8_t>(from, count, step, to);
+        case 2:
+            return gather<std::uint16_t>(from, count, step, to);
+        case 4:
+            return gather<std::uint32_t>(from, count, step, to);
+        case 8:
+            return gather<std::uint64_t>(from, count, step, to);
+        default:
+            return gather<std::array<std::uint64_t, 2>>(from, count, step, to);
+    }
+}
+
+std::string text_of(grid::Range range) { return std::to_string(range.begin) + ":" + std::to_string(range.end); }
 
 grid::Range united(grid::Range a, grid::Range b) {
     return a.size() == 0 ? b : b.size() == 0 ? a : grid::Range{std::min(a.begin, b.begin), std::max(a.end, b.end)};
@@ -58,24 +89,121 @@ template <class Piece> void for_pieces(const grid::Share& share, const grid::Blo
     }
 }
 
-class Reading {
+}  // namespace
+
+void break_unpacking(UnpackingFault fault) { unpacking_fault = fault; }
+
+ChunkUnpacker::ChunkUnpacker(const Region& region)
+    : region_(region),
+      chunks_(*region.chunks),
+      item_(static_cast<std::int64_t>(size_of(region.dtype))),
+      chunks_across_(chunks_.across_count(region.stored_columns())) {
+    if (chunks_.paths.empty()) {
+        file_ = std::make_unique<PosixFile>(region_.path, region_.name, PosixFile::Mode::read);
+    }
+}
+
+grid::Block ChunkUnpacker::block_of(std::int64_t chunk) const {
+    const std::int64_t row = chunk / chunks_across_ * chunks_.rows, column = chunk % chunks_across_ * chunks_.columns;
+    return {{row, std::min(row + chunks_.rows, region_.stored_rows())},
+            {column, std::min(column + chunks_.columns, region_.stored_columns())}};
+}
+
+const std::byte* ChunkUnpacker::unpack(std::int64_t chunk, Memory& memory, std::atomic<std::int64_t>& read,
+                                       std::atomic<std::int64_t>& calls) const {
+    const auto index = static_cast<std::size_t>(chunk);
+    const kernel::Packing& packing = chunks_.packing;
+    std::int64_t stored = unpacking_fault == UnpackingFault::forgotten ? 0 : chunks_.bytes[index];
+    if (stored == 0) {
+        memory.first.grow(packing.room());
+        for (std::int64_t at = 0; at < packing.bytes; at += item_) {
+            std::memcpy(memory.first.raw() + at, chunks_.fill.data(), static_cast<std::size_t>(item_));
+        }
+        return memory.first.raw();
+    }
+    const grid::Block block = block_of(chunk);
+    const auto fail = [&](const std::string& what) -> Error {
+        return region_.refusal(ErrorKind::usage, "the chunk of rows " + text_of(block.rows) + " and columns " +
+                                                     text_of(block.columns) + " at byte " +
+                                                     std::to_string(chunks_.offsets[index]) + " " + what);
+    };
+    const std::uint32_t skipped = chunks_.skipped.empty() ? 0 : chunks_.skipped[index];
+    std::unique_ptr<PosixFile> own;
+    if (!chunks_.paths.empty()) {
+        own = std::make_unique<PosixFile>(chunks_.paths[index], region_.name, PosixFile::Mode::read);
+    }
+    const PosixFile& file = own ? *own : *file_;
+    if (stored < 0) {
+        stored = file.size() - chunks_.offsets[index];
+    }
+    const std::uint32_t all = (1U << packing.filters.size()) - 1;
+    if ((skipped & all) == all) {
+        stored = std::min(stored, packing.bytes);
+    }
+    if (stored > 2 * packing.bytes + 4096) {  // nothing packs so badly
+        throw fail("has " + std::to_string(stored) + " packed bytes for " + std::to_string(packing.bytes));
+    }
+    memory.packed.grow(std::max(stored, packing.room()));
+    calls += file.read(memory.packed.raw(), stored, chunks_.offsets[index]);
+    read += stored;
+    memory.first.grow(packing.room());
+    memory.second.grow(packing.filters.size() > 1 ? packing.room() : 0);
+    kernel::Unpacked found;
+    try {
+        found = kernel::unpack(packing, skipped, memory.packed.raw(), stored, memory.first.raw(), memory.second.raw());
+    } catch (const UsageError& error) {
+        throw fail(error.what());
+    }
+    const std::int64_t expected = chunks_.clipped ? packing.bytes / chunks_.rows * block.rows.size() : packing.bytes;
+    if (found.bytes < expected) {
+        throw fail("unpacks to " + std::to_string(found.bytes) + " bytes where " + std::to_string(expected) +
+                   " were expected");
+    }
+    if (unpacking_fault == UnpackingFault::bit) {
+        found.data[0] ^= std::byte{1};
+    } else if (unpacking_fault == UnpackingFault::shift) {
+        std::memmove(found.data + item_, found.data, static_cast<std::size_t>(found.bytes - item_));
+    }
+    return found.data;
+}
+
+void ChunkUnpacker::copy_row(const std::byte* numbers, const grid::Block& block, std::int64_t row, grid::Range columns,
+                             std::byte* to) const {
+    const std::int64_t at = chunks_.start + (row - block.rows.begin) * chunks_.down +
+                            (columns.begin - block.columns.begin) * chunks_.across;
+    copy_numbers(numbers + at * item_, columns.size(), chunks_.across, item_, to);
+}
+
+namespace {
+
+class Chunked final : public OpenFile {
 public:
-    Reading(Context& context, const Transfer& transfer, bool by_root)
+    Chunked(Context& context, const Transfer& transfer, Direction direction, bool by_root)
         : context_(context),
           transfer_(transfer),
           region_(transfer.region),
           chunks_(*region_.chunks),
           by_root_(by_root),
-          unpacker_(region_),
           item_(transfer.item()),
           across_(chunks_.across_count(transfer.columns())),
           me_(context.comm.rank()) {
         for (int rank = 0; rank < context.comm.size(); ++rank) {
             shares_.push_back(transfer.share_of(rank));
         }
+        mpi::together(context.comm, [&] {
+            if (direction == Direction::write) {
+                throw InternalError("packed chunks are not written");
+            }
+            unpacker_.emplace(region_);
+        });
     }
 
-    void operator()() {
+    void move() override {
+        mpi::no_return(context_.comm, [&] { read(); });
+    }
+
+private:
+    void read() {
         share_out();
         if (wanted_.empty()) {
             return;
@@ -94,7 +222,6 @@ public:
         }
     }
 
-private:
     struct Range {
         const std::int64_t *begin, *end;
         std::int64_t size() const { return end - begin; }
@@ -126,7 +253,7 @@ private:
         for (std::int64_t i = rows.begin / chunks_.rows; i * chunks_.rows < rows.end; ++i) {
             for (std::int64_t j = columns.begin / chunks_.columns; j * chunks_.columns < columns.end; ++j) {
                 candidates.push_back(i * across_ + j);
-                most.push_back(count_within(share(me_), unpacker_.block_of(candidates.back())) << rank_bits |
+                most.push_back(count_within(share(me_), unpacker_->block_of(candidates.back())) << rank_bits |
                                (rank_mask - me_));
             }
         }
@@ -170,7 +297,7 @@ private:
         for (std::size_t rank = 0; rank < ranks; ++rank) {
             outgoing_[rank] = place;
             for (std::int64_t i = 0; i < round.size(); ++i) {
-                const std::int64_t count = count_within(shares_[rank], unpacker_.block_of(round.begin[i]));
+                const std::int64_t count = count_within(shares_[rank], unpacker_->block_of(round.begin[i]));
                 if (static_cast<int>(rank) == me_) {
                     own += count;
                 } else {
@@ -186,14 +313,14 @@ private:
         std::atomic<std::int64_t> read = 0, calls = 0;
         parallel_tasks(context_.threads, round.size(), [&](std::int64_t task, int thread) {
             const std::int64_t chunk = round.begin[task];
-            const grid::Block block = unpacker_.block_of(chunk);
+            const grid::Block block = unpacker_->block_of(chunk);
             const std::byte* numbers =
-                unpacker_.unpack(chunk, memories_[static_cast<std::size_t>(thread)], read, calls);
+                unpacker_->unpack(chunk, memories_[static_cast<std::size_t>(thread)], read, calls);
             for (std::size_t rank = 0; rank < ranks; ++rank) {
                 std::byte* packed = sent_.raw() + places_[static_cast<std::size_t>(task) * ranks + rank] * item_;
                 for_pieces(shares_[rank], block, [&](std::int64_t row, grid::Range columns, std::int64_t local) {
                     const bool mine = static_cast<int>(rank) == me_;
-                    unpacker_.copy_row(numbers, block, row, columns, mine ? transfer_.data + local * item_ : packed);
+                    unpacker_->copy_row(numbers, block, row, columns, mine ? transfer_.data + local * item_ : packed);
                     packed += mine ? 0 : columns.size() * item_;
                 });
             }
@@ -224,7 +351,7 @@ private:
             const Range its = of_round(rank, round, at_once);
             std::int64_t count = 0;
             for (const std::int64_t* chunk = its.begin; chunk < its.end; ++chunk) {
-                count += count_within(share(me_), unpacker_.block_of(*chunk));
+                count += count_within(share(me_), unpacker_->block_of(*chunk));
             }
             if (count == 0) {
                 continue;
@@ -235,7 +362,7 @@ private:
                   "MPI_Recv");
             const std::byte* from = received_.raw();
             for (const std::int64_t* chunk = its.begin; chunk < its.end; ++chunk) {
-                for_pieces(share(me_), unpacker_.block_of(*chunk),
+                for_pieces(share(me_), unpacker_->block_of(*chunk),
                            [&](std::int64_t, grid::Range columns, std::int64_t local) {
                                const auto bytes = static_cast<std::size_t>(columns.size() * item_);
                                std::memcpy(transfer_.data + local * item_, from, bytes);
@@ -251,7 +378,7 @@ private:
     const Region& region_;
     const Chunks& chunks_;
     bool by_root_;
-    ChunkUnpacker unpacker_;
+    std::optional<ChunkUnpacker> unpacker_;
     std::int64_t item_, across_;
     int me_;
     std::vector<grid::Share> shares_;
@@ -262,21 +389,8 @@ private:
     Array<std::byte> sent_, received_;
 };
 
-class Chunked final : public Strategy {
-public:
-    explicit Chunked(bool by_root) : by_root_(by_root) {}
-
-    void read(Context& context, const Transfer& transfer) const override {
-        mpi::no_return(context.comm, [&] { Reading(context, transfer, by_root_)(); });
-    }
-    void write(Context&, const Transfer&) const override { throw InternalError("packed chunks are not written"); }
-
-private:
-    bool by_root_;
-};
-
 }  // namespace
 
-std::unique_ptr<Strategy> make_chunked(bool by_root) { return std::make_unique<Chunked>(by_root); }
+Strategy make_chunked(bool by_root) { return strategy_of<Chunked>(by_root); }
 
 }  // namespace tilewise::io

@@ -29,8 +29,15 @@ public:
 
 /// The transfer's file: binary through the page cache or (`bypassed`) past it, or lines of text, which can only be
 /// read. Throws IoError.
-std::unique_ptr<ElementFile> open_elements(const Transfer& transfer, PosixFile::Mode mode, PosixFile::Cache cache,
+std::unique_ptr<ElementFile> open_elements(const Transfer& transfer, Direction direction, PosixFile::Cache cache,
                                            int threads);
+
+inline PosixFile::Mode mode_of(Direction direction) {
+    return direction == Direction::read ? PosixFile::Mode::read : PosixFile::Mode::write;
+}
+
+/// The elements of the stored matrix, row by row, between which elements [begin, end) of a share's memory lie.
+grid::Range elements_of(const grid::Share& share, std::int64_t columns, std::int64_t begin, std::int64_t end);
 
 /// The shares of all ranks, and the elements from the first to the last that anybody has.
 struct Shares {
@@ -76,6 +83,32 @@ inline void unpack(const Shares& shares, int rank, grid::Range within, const std
 /// around the gaps.
 void write_owned(const ElementFile& file, Counters& count, const Shares& shares, grid::Range within,
                  const std::byte* file_order);
+
+/// Messages of numbers that are on their way at once. Their memory must stay until `wait` has returned.
+class Messages {
+public:
+    Messages(const Context& context, const Transfer& transfer);
+
+    void send(const std::byte* data, std::int64_t count, int rank);
+    void receive(std::byte* data, std::int64_t count, int rank);
+    void wait();
+
+private:
+    MPI_Comm comm_;
+    MPI_Datatype item_;
+    std::vector<MPI_Request> requests_;
+};
+
+/// Brings what anybody has of elements `ranges[rank]` to that rank: into `rows`, in the file's order; what nobody has
+/// stays as it was there. `packed` has room for as many elements. Messages go only between ranks that have something
+/// for each other. @note Collective.
+void gather(const Context& context, const Transfer& transfer, const Shares& shares,
+            const std::vector<grid::Range>& ranges, std::byte* packed, std::byte* rows);
+
+/// The other way: what anybody wants of all ranks' `ranges` comes into its share. `fetch`, called once messages of
+/// others may come, returns this rank's elements in the file's order. @note Collective.
+void scatter(const Context& context, const Transfer& transfer, const Shares& shares,
+             const std::vector<grid::Range>& ranges, std::byte* packed, const std::function<const std::byte*()>& fetch);
 
 /// Cuts a span of elements into bands of bounded size, at whole lines where the file has lines: what rank 0 holds at a
 /// time when it reads or writes for all.

@@ -141,23 +141,36 @@ struct Message {
     }
 };
 
-class Redistribution {
+class Redistribution final : public OpenFile {
 public:
-    Redistribution(Context& context, const Transfer& transfer, bool reading)
+    Redistribution(Context& context, const Transfer& transfer, Direction direction)
         : context_(context),
           transfer_(transfer),
           memory_(*transfer.region.memory),
           item_(transfer.item()),
-          reading_(reading),
+          reading_(direction == Direction::read),
           dense_{transfer.data, transfer.share_of(context.comm.rank()).width() * item_, item_} {
         const bool column_major = transfer.region.column_major;
         for (const LocalShare& local : memory_.mine) {
             kept_.push_back({local.data, (column_major ? local.column_stride : local.row_stride) * item_,
                              (column_major ? local.row_stride : local.column_stride) * item_});
         }
+        mpi::together(context.comm, [&] {
+            if (memory_.ranks != context.comm.size()) {
+                throw UsageError(transfer.region.name + ": lies in the memory of " + std::to_string(memory_.ranks) +
+                                 " ranks, and only with all of them can it be read or written, not with " +
+                                 std::to_string(context.comm.size()));
+            }
+            if (context.comm.size() > 1) {
+                outgoing_ = Buffer(static_cast<std::size_t>(exchange_bytes));
+                incoming_ = Buffer(static_cast<std::size_t>(exchange_bytes));
+            }
+        });
     }
 
-    void operator()() {
+    void move() override {
+        const Timed timed(context_.ledger, context_.ledger.phase(), Step::move,
+                          "redistribute " + transfer_.region.name);
         const int ranks = context_.comm.size(), me = context_.comm.rank();
         for (int turn = 1; turn < ranks; ++turn) {
             const int to = (me + turn) % ranks, from = (me + ranks - turn) % ranks;
@@ -173,13 +186,6 @@ public:
                 reading_ ? copy(here, kept.step, there, item_, run.count, item_)
                          : copy(there, item_, here, kept.step, run.count, item_);
             });
-        }
-    }
-
-    void allocate() {
-        if (context_.comm.size() > 1) {
-            outgoing_ = Buffer(static_cast<std::size_t>(exchange_bytes));
-            incoming_ = Buffer(static_cast<std::size_t>(exchange_bytes));
         }
     }
 
@@ -248,30 +254,8 @@ private:
     Buffer outgoing_, incoming_;
 };
 
-class InMemoryStrategy final : public Strategy {
-public:
-    void read(Context& context, const Transfer& transfer) const override { move(context, transfer, true); }
-    void write(Context& context, const Transfer& transfer) const override { move(context, transfer, false); }
-
-private:
-    static void move(Context& context, const Transfer& transfer, bool reading) {
-        const Timed timed(context.ledger, context.ledger.phase(), Step::move, "redistribute " + transfer.region.name);
-        Redistribution redistribution(context, transfer, reading);
-        mpi::together(context.comm, [&] {
-            const int ranks = transfer.region.memory->ranks;
-            if (ranks != context.comm.size()) {
-                throw UsageError(transfer.region.name + ": lies in the memory of " + std::to_string(ranks) +
-                                 " ranks, and only with all of them can it be read or written, not with " +
-                                 std::to_string(context.comm.size()));
-            }
-            redistribution.allocate();
-        });
-        redistribution();
-    }
-};
-
 }  // namespace
 
-std::unique_ptr<Strategy> make_in_memory() { return std::make_unique<InMemoryStrategy>(); }
+Strategy make_in_memory() { return strategy_of<Redistribution>(); }
 
 }  // namespace tilewise::io

@@ -32,7 +32,7 @@ struct InMemory {
 /// Moves numbers between `region.memory` and the shares that are wanted, from rank to rank in turn. What travels is
 /// packed into two buffers of `exchange_bytes`, whatever the matrix. Throws UsageError where other ranks take part
 /// than those that have the matrix.
-std::unique_ptr<Strategy> make_in_memory();
+Strategy make_in_memory();
 
 inline constexpr std::int64_t exchange_bytes = std::int64_t{4} << 20;
 

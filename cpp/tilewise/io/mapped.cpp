@@ -16,8 +16,7 @@
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/page.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/io/file.hpp"
-#include "tilewise/io/runs.hpp"
+#include "tilewise/io/own_share.hpp"
 
 namespace tilewise::io {
 namespace {
@@ -81,41 +80,32 @@ void expect_no_more(const void* begin) {
     }
 }
 
-class Mapped final : public Strategy {
+class Mapped final : public OwnShare<Mapping> {
 public:
-    void read(Context& context, const Transfer& transfer) const override {
-        const std::int64_t before = context.ledger.count().useful;
-        copy(context, transfer, Mapping::Access::read);
-        context.ledger.count().read += context.ledger.count().useful - before;
-    }
-
-    void write(Context& context, const Transfer& transfer) const override {
-        copy(context, transfer, Mapping::Access::write);
+    Mapped(Context& context, const Transfer& transfer, Direction direction)
+        : OwnShare(context, transfer, direction, direction == Direction::read ? "copy from map" : "copy to map",
+                   [&transfer, direction] { return std::make_unique<Mapping>(transfer.region, direction); }) {
+        context.ledger.count().io_calls += 1;
     }
 
 private:
-    static void copy(Context& context, const Transfer& transfer, Mapping::Access access) {
-        const bool reading = access == Mapping::Access::read;
-        const auto open = [&] { return std::make_unique<Mapping>(transfer.region, access); };
-        serve_own_share(context, transfer, reading, reading ? "copy from map" : "copy to map", open,
-                        [&](const auto& mapping, const grid::Share& share, grid::Range within) {
-                            grid::for_runs(share, transfer.columns(), within,
-                                           [&](std::int64_t first, std::int64_t count, std::int64_t local) {
-                                               std::byte* mine = transfer.data + local * transfer.item();
-                                               std::byte* its = mapping->data() + first * transfer.item();
-                                               std::memcpy(reading ? mine : its, reading ? its : mine,
-                                                           static_cast<std::size_t>(count * transfer.item()));
-                                           });
-                            return 0;
-                        });
-        context.ledger.count().io_calls += 1;
+    std::int64_t serve(grid::Range within) override {
+        grid::for_runs(share_, transfer_.columns(), within,
+                       [&](std::int64_t first, std::int64_t count, std::int64_t local) {
+                           std::byte* mine = transfer_.data + local * transfer_.item();
+                           std::byte* its = file_->data() + first * transfer_.item();
+                           const bool reading = direction_ == Direction::read;
+                           std::memcpy(reading ? mine : its, reading ? its : mine,
+                                       static_cast<std::size_t>(count * transfer_.item()));
+                       });
+        return 0;
     }
 };
 
 }  // namespace
 
-Mapping::Mapping(const Region& region, Access access) : name_(region.name) {
-    const bool writing = access == Access::write;
+Mapping::Mapping(const Region& region, Direction direction) : name_(region.name) {
+    const bool writing = direction == Direction::write;
     descriptor_ = writing ? open_made(region.path, O_RDWR | O_NONBLOCK)
                           : uninterrupted([&] { return open(region.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
     if (descriptor_ < 0) {
@@ -203,6 +193,6 @@ bool usable_in_place(const Region& region, Dtype dtype) {
 
 void set_bus_error_message(void (*say)(const char* name, bool writing)) { say_lost = say; }
 
-std::unique_ptr<Strategy> make_mapped(const Hints&) { return std::make_unique<Mapped>(); }
+Strategy make_mapped(const Hints&) { return strategy_of<Mapped>(); }
 
 }  // namespace tilewise::io

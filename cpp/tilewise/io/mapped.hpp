@@ -15,11 +15,9 @@ namespace tilewise::io {
 /// one is set.
 class Mapping {
 public:
-    enum class Access { read, write };
-
     Mapping() = default;
     /// The region's bytes; all of the file, from its first byte, where it is a text. Throws IoError.
-    Mapping(const Region& region, Access access);
+    Mapping(const Region& region, Direction direction);
     Mapping(Mapping&& other) noexcept;
     Mapping& operator=(Mapping&& other) noexcept;
     ~Mapping();

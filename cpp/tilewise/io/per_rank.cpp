@@ -10,8 +10,7 @@
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/io/file.hpp"
-#include "tilewise/io/runs.hpp"
+#include "tilewise/io/own_share.hpp"
 
 namespace tilewise::io {
 namespace {
@@ -188,23 +187,31 @@ template <class Move> void for_tiles(Context& context, const Transfer& transfer,
     }
 }
 
-class PerRank final : public Strategy {
+/// Each tile is opened when its turn comes: there may be more of them than a process can have open.
+class PerRank final : public OpenFile {
 public:
-    void read(Context& context, const Transfer& transfer) const override { move(context, transfer, true); }
-    void write(Context& context, const Transfer& transfer) const override { move(context, transfer, false); }
+    PerRank(Context& context, const Transfer& transfer, Direction direction)
+        : context_(context),
+          transfer_(transfer),
+          reading_(direction == Direction::read) {}
 
-private:
-    static void move(Context& context, const Transfer& transfer, bool reading) {
-        const Timed timed(context.ledger, context.ledger.phase(), Step::file,
-                          (reading ? "read tiles of " : "write tiles of ") + transfer.region.name);
-        const grid::Share share = transfer.share_of(context.comm.rank());
-        mpi::together(context.comm, [&] {
-            for_tiles(context, transfer, share, [&](Counters& count, Buffer& buffer, const Tile& tile) {
-                (reading ? read_tile : write_tile)(count, buffer, transfer, share, tile);
+    void move() override {
+        const Timed timed(context_.ledger, context_.ledger.phase(), Step::file,
+                          (reading_ ? "read tiles of " : "write tiles of ") + transfer_.region.name);
+        const grid::Share share = transfer_.share_of(context_.comm.rank());
+        mpi::together(context_.comm, [&] {
+            for_tiles(context_, transfer_, share, [&](Counters& count, Buffer& buffer, const Tile& tile) {
+                (reading_ ? read_tile : write_tile)(count, buffer, transfer_, share, tile);
             });
         });
-        (reading ? context.ledger.count().useful : context.ledger.count().written) += share.size() * transfer.item();
+        Counters& count = context_.ledger.count();
+        (reading_ ? count.useful : count.written) += share.size() * transfer_.item();
     }
+
+private:
+    Context& context_;
+    const Transfer& transfer_;
+    bool reading_;
 };
 
 }  // namespace
@@ -218,6 +225,6 @@ void read_tiles(Counters& count, const Transfer& transfer, const grid::Share& sh
     }
 }
 
-std::unique_ptr<Strategy> make_per_rank(const Hints&) { return std::make_unique<PerRank>(); }
+Strategy make_per_rank(const Hints&) { return strategy_of<PerRank>(); }
 
 }  // namespace tilewise::io

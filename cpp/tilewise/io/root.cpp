@@ -1,8 +1,17 @@
-// Strategy `root`: rank 0 alone touches the file, and deals the shares out (or collects them) with Send and Recv.
+// Strategies in which rank 0 alone touches the file, band by band, so that it needs a few bands and not the whole
+// matrix.
 //
-//        file ──▶ rank 0 ──┬─▶ rank 1      band by band, so rank 0 needs four bands and not the whole matrix; while the
-//                          ├─▶ rank 2      pieces of one band fly, the next one is read
-//                          └─▶ rank 3
+//     root               file ──▶ rank 0 ──┬─▶ rank 1      Send and Recv: while the pieces of one band fly, the
+//                                          ├─▶ rank 2      next one is read
+//                                          └─▶ rank 3
+//
+//     root_collective    band of rows on rank 0      packed for Scatterv      on the ranks
+//                        [ a a | b b ]               [ a a a a b b b b ]      rank 0: a a a a
+//                        [ a a | b b ]                                        rank 1: b b b b
+//
+// On its way out of `root_collective` the next band is gathered while rank 0 writes the one before (as far as the
+// library moves data by itself). The hint `gather` takes that apart: `blocking` is Gatherv, `nonblocking` Igatherv that
+// is waited for at once, `overlap` the above.
 #include <array>
 
 #include "tilewise/base/buffer.hpp"
@@ -15,154 +24,306 @@ namespace {
 
 using mpi::check;
 
-/// One band in the file's order, and the same packed by rank.
-struct Slot {
-    Buffer rows, packed;
-    std::vector<MPI_Request> requests;
+/// The file on rank 0, and the bands that it is read or written by.
+class RootFile : public OpenFile {
+public:
+    /// `name` is what a trace calls all of it. @note Collective.
+    RootFile(Context& context, const Transfer& transfer, Direction direction, const std::string& name)
+        : context_(context),
+          transfer_(transfer),
+          direction_(direction),
+          timed_(context.ledger, context.ledger.phase(), Step::move, name + " " + transfer.region.name),
+          shares_(context, transfer),
+          bands_(transfer, shares_.span),
+          me_(context.comm.rank()) {
+        mpi::together(context.comm, [&] {
+            if (me_ == 0) {
+                file_ = open_elements(transfer, direction, PosixFile::Cache::used, context.threads);
+            }
+        });
+    }
 
-    void make(std::int64_t bytes) {
-        rows = Buffer(static_cast<std::size_t>(bytes));
-        packed = Buffer(static_cast<std::size_t>(bytes));
+    void move() final {
+        mpi::no_return(context_.comm, [&] { direction_ == Direction::read ? read() : write(); });
     }
-    void wait() {
-        check(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
-        requests.clear();
+
+    void close() final {
+        mpi::together(context_.comm, [&] {
+            if (file_ && direction_ == Direction::write) {
+                file_->close();
+            }
+        });
     }
+
+protected:
+    virtual void read() = 0;
+    virtual void write() = 0;
+
+    /// Memory for one band.
+    Buffer band_buffer() const { return Buffer(static_cast<std::size_t>(bands_.largest() * shares_.item)); }
+    /// Where what a rank has of a band begins in its share.
+    std::byte* place(grid::Range band) const { return transfer_.data + shares_.local(me_, band) * shares_.item; }
+
+    void read_band(grid::Range band, std::byte* rows) {
+        const Timed timed(context_.ledger, context_.ledger.phase(), file_->step(), "read " + transfer_.region.name);
+        file_->read(context_.ledger.count(), band, rows);
+        context_.ledger.count().useful += shares_.owned(band) * shares_.item;
+    }
+    void write_band(grid::Range band, const std::byte* rows) {
+        const Timed timed(context_.ledger, context_.ledger.phase(), Step::file, "write " + transfer_.region.name);
+        write_owned(*file_, context_.ledger.count(), shares_, band, rows);
+    }
+    void report(std::int64_t done) const {
+        context_.report(context_.ledger.phase(), static_cast<double>(done) / static_cast<double>(bands_.count()));
+    }
+
+    Context& context_;
+    const Transfer& transfer_;
+    Direction direction_;
+    const Timed timed_;
+    Shares shares_;
+    Bands bands_;
+    int me_;
+    std::unique_ptr<ElementFile> file_;  ///< of rank 0
 };
 
-class Root final : public Strategy {
+class Root final : public RootFile {
 public:
-    void read(Context& context, const Transfer& transfer) const override {
-        mpi::no_return(context.comm,
-                       [&] { context.comm.rank() == 0 ? deal_out(context, transfer) : receive(context, transfer); });
-    }
-
-    void write(Context& context, const Transfer& transfer) const override {
-        mpi::no_return(context.comm,
-                       [&] { context.comm.rank() == 0 ? collect(context, transfer) : send(context, transfer); });
-    }
+    Root(Context& context, const Transfer& transfer, Direction direction)
+        : RootFile(context, transfer, direction,
+                   direction == Direction::read ? (context.comm.rank() == 0 ? "deal out" : "receive")
+                                                : (context.comm.rank() == 0 ? "collect" : "send")),
+          slots_{Slot(context, transfer), Slot(context, transfer)} {}
 
 private:
-    static void receive(Context& context, const Transfer& transfer) {
-        const Timed timed(context.ledger, context.ledger.phase(), Step::move, "receive " + transfer.region.name);
-        for_my_bands(context, transfer, [&](std::byte* data, int count, MPI_Datatype item) {
-            check(MPI_Recv(data, count, item, 0, 0, context.comm.get(), MPI_STATUS_IGNORE), "MPI_Recv");
-        });
+    /// One band in the file's order, and the same packed by rank.
+    struct Slot {
+        Slot(const Context& context, const Transfer& transfer) : messages(context, transfer) {}
+
+        Buffer rows, packed;
+        Messages messages;
+    };
+
+    Slot& slot_of(std::int64_t index) {
+        Slot& slot = slots_[static_cast<std::size_t>(index % 2)];
+        if (slot.rows.data() == nullptr) {
+            slot.rows = band_buffer();
+            slot.packed = band_buffer();
+        }
+        return slot;
     }
 
-    static void send(Context& context, const Transfer& transfer) {
-        const Timed timed(context.ledger, context.ledger.phase(), Step::move, "send " + transfer.region.name);
-        for_my_bands(context, transfer, [&](std::byte* data, int count, MPI_Datatype item) {
-            check(MPI_Send(data, count, item, 0, 0, context.comm.get()), "MPI_Send");
-        });
-    }
-
-    template <class F> static void for_my_bands(const Context& context, const Transfer& transfer, F f) {
-        const Shares shares(context, transfer);
-        const Bands bands(transfer, shares.span);
-        const int me = context.comm.rank();
-        for (std::int64_t index = 0; index < bands.count(); ++index) {
-            if (const std::int64_t count = shares.count(me, bands[index]); count > 0) {
-                f(transfer.data + shares.local(me, bands[index]) * shares.item, static_cast<int>(count),
-                  mpi::type_of(transfer.region.dtype));
+    /// Calls f(place in the share, count) for each band that this rank has something of.
+    template <class F> void for_my_bands(F f) const {
+        for (std::int64_t index = 0; index < bands_.count(); ++index) {
+            if (const std::int64_t count = shares_.count(me_, bands_[index]); count > 0) {
+                f(place(bands_[index]), static_cast<int>(count));
             }
         }
     }
 
-    static void deal_out(Context& context, const Transfer& transfer) {
-        const Timed dealing(context.ledger, context.ledger.phase(), Step::move, "deal out " + transfer.region.name);
-        const auto file = open_elements(transfer, PosixFile::Mode::read, PosixFile::Cache::used, context.threads);
-        const Shares shares(context, transfer);
-        const Bands bands(transfer, shares.span);
-        std::array<Slot, 2> slots;
-        for (std::int64_t index = 0; index < bands.count(); ++index) {
-            const grid::Range band = bands[index];
-            if (shares.owned(band) == 0) {
+    void read() override {
+        if (me_ != 0) {
+            for_my_bands([&](std::byte* data, int count) {
+                check(MPI_Recv(data, count, mpi::type_of(transfer_.region.dtype), 0, 0, context_.comm.get(),
+                               MPI_STATUS_IGNORE),
+                      "MPI_Recv");
+            });
+            return;
+        }
+        for (std::int64_t index = 0; index < bands_.count(); ++index) {
+            const grid::Range band = bands_[index];
+            if (shares_.owned(band) == 0) {
                 continue;
             }
-            Slot& slot = slots[static_cast<std::size_t>(index % 2)];
-            slot.wait();
-            if (slot.rows.data() == nullptr) {
-                slot.make(bands.largest() * shares.item);
-            }
-            {
-                const Timed timed(context.ledger, context.ledger.phase(), file->step(), "read " + transfer.region.name);
-                file->read(context.ledger.count(), band, slot.rows.data());
-            }
+            Slot& slot = slot_of(index);
+            slot.messages.wait();
+            read_band(band, slot.rows.data());
+            pack(shares_, 0, band, slot.rows.data(), place(band));
             std::byte* packed = slot.packed.data();
-            for (int rank = 0; rank < context.comm.size(); ++rank) {
-                const std::int64_t count = shares.count(rank, band);
-                context.ledger.count().useful += count * shares.item;
-                if (rank == 0) {
-                    pack(shares, rank, band, slot.rows.data(), transfer.data + shares.local(rank, band) * shares.item);
-                } else if (count > 0) {
-                    pack(shares, rank, band, slot.rows.data(), packed);
-                    slot.requests.push_back(MPI_REQUEST_NULL);
-                    check(MPI_Isend(packed, static_cast<int>(count), mpi::type_of(transfer.region.dtype), rank, 0,
-                                    context.comm.get(), &slot.requests.back()),
-                          "MPI_Isend");
-                    packed += count * shares.item;
+            for (int rank = 1; rank < context_.comm.size(); ++rank) {
+                if (const std::int64_t count = shares_.count(rank, band); count > 0) {
+                    pack(shares_, rank, band, slot.rows.data(), packed);
+                    slot.messages.send(packed, count, rank);
+                    packed += count * shares_.item;
                 }
             }
-            context.report(context.ledger.phase(), static_cast<double>(index + 1) / static_cast<double>(bands.count()));
+            report(index + 1);
         }
-        slots[0].wait();
-        slots[1].wait();
+        for (Slot& slot : slots_) {
+            slot.messages.wait();
+        }
     }
 
-    static void collect(Context& context, const Transfer& transfer) {
-        const Timed collecting(context.ledger, context.ledger.phase(), Step::move, "collect " + transfer.region.name);
-        const auto file = open_elements(transfer, PosixFile::Mode::write, PosixFile::Cache::used, context.threads);
-        const Shares shares(context, transfer);
-        const Bands bands(transfer, shares.span);
-        std::array<Slot, 2> slots;
-        const auto post = [&](std::int64_t index) {
-            Slot& slot = slots[static_cast<std::size_t>(index % 2)];
-            if (slot.rows.data() == nullptr) {
-                slot.make(bands.largest() * shares.item);
-            }
-            post_receives(context, transfer, shares, bands[index], slot);
-        };
-        if (bands.count() > 0) {
-            post(0);
+    void write() override {
+        if (me_ != 0) {
+            for_my_bands([&](const std::byte* data, int count) {
+                check(MPI_Send(data, count, mpi::type_of(transfer_.region.dtype), 0, 0, context_.comm.get()),
+                      "MPI_Send");
+            });
+            return;
         }
-        for (std::int64_t index = 0; index < bands.count(); ++index) {
-            const grid::Range band = bands[index];
-            Slot& slot = slots[static_cast<std::size_t>(index % 2)];
-            if (index + 1 < bands.count()) {  // the next band comes in while this one is written
-                post(index + 1);
+        if (bands_.count() > 0) {
+            post_receives(0);
+        }
+        for (std::int64_t index = 0; index < bands_.count(); ++index) {
+            const grid::Range band = bands_[index];
+            if (index + 1 < bands_.count()) {  // the next band comes in while this one is written
+                post_receives(index + 1);
             }
-            slot.wait();
+            Slot& slot = slot_of(index);
+            slot.messages.wait();
+            unpack(shares_, 0, band, place(band), slot.rows.data());
             const std::byte* packed = slot.packed.data();
-            for (int rank = 0; rank < context.comm.size(); ++rank) {
-                unpack(shares, rank, band, rank == 0 ? transfer.data + shares.local(rank, band) * shares.item : packed,
-                       slot.rows.data());
-                packed += rank == 0 ? 0 : shares.count(rank, band) * shares.item;
+            for (int rank = 1; rank < context_.comm.size(); ++rank) {
+                unpack(shares_, rank, band, packed, slot.rows.data());
+                packed += shares_.count(rank, band) * shares_.item;
             }
-            const Timed timed(context.ledger, context.ledger.phase(), Step::file, "write " + transfer.region.name);
-            write_owned(*file, context.ledger.count(), shares, band, slot.rows.data());
-            context.report(context.ledger.phase(), static_cast<double>(index + 1) / static_cast<double>(bands.count()));
+            write_band(band, slot.rows.data());
+            report(index + 1);
         }
-        file->close();
     }
 
-    static void post_receives(const Context& context, const Transfer& transfer, const Shares& shares, grid::Range band,
-                              Slot& slot) {
+    void post_receives(std::int64_t index) {
+        Slot& slot = slot_of(index);
         std::byte* packed = slot.packed.data();
-        for (int rank = 1; rank < context.comm.size(); ++rank) {
-            if (const std::int64_t count = shares.count(rank, band); count > 0) {
-                slot.requests.push_back(MPI_REQUEST_NULL);
-                check(MPI_Irecv(packed, static_cast<int>(count), mpi::type_of(transfer.region.dtype), rank, 0,
-                                context.comm.get(), &slot.requests.back()),
-                      "MPI_Irecv");
-                packed += count * shares.item;
+        for (int rank = 1; rank < context_.comm.size(); ++rank) {
+            if (const std::int64_t count = shares_.count(rank, bands_[index]); count > 0) {
+                slot.messages.receive(packed, count, rank);
+                packed += count * shares_.item;
             }
         }
     }
+
+    std::array<Slot, 2> slots_;
 };
+
+enum class Gather { blocking, nonblocking, overlap };
+
+class RootCollective final : public RootFile {
+public:
+    RootCollective(Context& context, const Transfer& transfer, Direction direction, Gather gather)
+        : RootFile(context, transfer, direction,
+                   direction == Direction::read ? "Scatterv"
+                   : gather == Gather::blocking ? "Gatherv"
+                                                : "Igatherv"),
+          gather_(gather) {}
+
+private:
+    /// How one band is cut among the ranks; a band is small, so counts fit MPI's integers.
+    struct Cut {
+        int mine = 0;
+        std::vector<int> counts, places;  // of every rank; only rank 0 needs them
+    };
+
+    Cut cut_of(grid::Range band) const {
+        Cut cut;
+        cut.mine = static_cast<int>(shares_.count(me_, band));
+        int place = 0;
+        for (int rank = 0; me_ == 0 && rank < context_.comm.size(); ++rank) {
+            cut.counts.push_back(static_cast<int>(shares_.count(rank, band)));
+            cut.places.push_back(place);
+            place += cut.counts.back();
+        }
+        return cut;
+    }
+
+    void read() override {
+        const MPI_Datatype item = mpi::type_of(transfer_.region.dtype);
+        Buffer rows, packed;
+        if (file_) {
+            rows = band_buffer();
+            packed = band_buffer();
+        }
+        for (std::int64_t index = 0; index < bands_.count(); ++index) {
+            const grid::Range band = bands_[index];
+            if (shares_.owned(band) == 0) {
+                continue;
+            }
+            const Cut cut = cut_of(band);
+            if (file_) {
+                read_band(band, rows.data());
+            }
+            for (std::size_t rank = 0; rank < cut.counts.size(); ++rank) {
+                pack(shares_, static_cast<int>(rank), band, rows.data(),
+                     packed.data() + cut.places[rank] * shares_.item);
+            }
+            check(MPI_Scatterv(packed.data(), cut.counts.data(), cut.places.data(), item, place(band), cut.mine, item,
+                               0, context_.comm.get()),
+                  "MPI_Scatterv");
+            report(index + 1);
+        }
+    }
+
+    void write() override {
+        std::array<Buffer, 2> packed;
+        Buffer rows;
+        if (file_) {
+            packed = {band_buffer(), band_buffer()};
+            rows = band_buffer();
+        }
+        std::vector<Cut> cuts;  // their counts must live until a gathering is over
+        cuts.reserve(static_cast<std::size_t>(bands_.count()));
+        std::array<MPI_Request, 2> requests{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+        const std::int64_t ahead = gather_ == Gather::overlap ? 1 : 0;
+        for (std::int64_t index = 0; index < bands_.count() + ahead; ++index) {
+            if (index < bands_.count()) {
+                const auto here = static_cast<std::size_t>(index % 2);
+                collect(bands_[index], cuts.emplace_back(cut_of(bands_[index])), packed[here].data(), requests[here]);
+            }
+            if (const std::int64_t before = index - ahead; before >= 0) {
+                const auto there = static_cast<std::size_t>(before % 2);
+                check(MPI_Wait(&requests[there], MPI_STATUS_IGNORE), "MPI_Wait");
+                const Cut& cut = cuts[static_cast<std::size_t>(before)];
+                for (std::size_t rank = 0; rank < cut.counts.size(); ++rank) {
+                    unpack(shares_, static_cast<int>(rank), bands_[before],
+                           packed[there].data() + cut.places[rank] * shares_.item, rows.data());
+                }
+                if (file_) {
+                    write_band(bands_[before], rows.data());
+                }
+                report(before + 1);
+            }
+        }
+    }
+
+    /// Starts to collect a band; a blocking call leaves no request behind.
+    void collect(grid::Range band, const Cut& cut, std::byte* packed, MPI_Request& request) const {
+        const MPI_Datatype item = mpi::type_of(transfer_.region.dtype);
+        if (gather_ == Gather::blocking) {
+            check(MPI_Gatherv(place(band), cut.mine, item, packed, cut.counts.data(), cut.places.data(), item, 0,
+                              context_.comm.get()),
+                  "MPI_Gatherv");
+        } else {
+            check(MPI_Igatherv(place(band), cut.mine, item, packed, cut.counts.data(), cut.places.data(), item, 0,
+                               context_.comm.get(), &request),
+                  "MPI_Igatherv");
+        }
+    }
+
+    Gather gather_;
+};
+
+/// The value of the hint `gather`; `overlap` without one.
+Gather gather_of(const Hints& hints) {
+    const auto found = hints.find("gather");
+    const std::string name = found == hints.end() ? "overlap" : found->second;
+    if (name == "blocking") {
+        return Gather::blocking;
+    }
+    if (name == "nonblocking") {
+        return Gather::nonblocking;
+    }
+    if (name == "overlap") {
+        return Gather::overlap;
+    }
+    throw UsageError("--hint gather=" + name + ": expected one of blocking, nonblocking, overlap");
+}
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_root(const Hints&) { return std::make_unique<Root>(); }
+Strategy make_root(const Hints&) { return strategy_of<Root>(); }
+
+Strategy make_root_collective(const Hints& hints) { return strategy_of<RootCollective>(gather_of(hints)); }
 
 }  // namespace tilewise::io

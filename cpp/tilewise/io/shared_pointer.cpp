@@ -9,12 +9,12 @@
 // With a shared pointer MPI demands the same view of all ranks, so none can have a view of its own block. It does not
 // say either which piece a call of read_shared got, so that the ranks take turns.
 #include <algorithm>
+#include <optional>
 
 #include "tilewise/base/buffer.hpp"
-#include "tilewise/io/file_view.hpp"
-#include "tilewise/io/gather.hpp"
-#include "tilewise/io/samples.hpp"
-#include "tilewise/mpi/datatype.hpp"
+#include "tilewise/io/mpi_io.hpp"
+#include "tilewise/io/read_back.hpp"
+#include "tilewise/mpi/together.hpp"
 
 namespace tilewise::io {
 namespace {
@@ -59,122 +59,131 @@ private:
     const mpi::Communicator& comm_;
 };
 
-class SharedPointer final : public Strategy {
+class SharedPointer final : public OpenFile {
 public:
-    SharedPointer(bool ordered, std::int64_t piece_bytes, Hints hints)
-        : ordered_(ordered),
+    SharedPointer(Context& context, const Transfer& transfer, Direction direction, bool ordered,
+                  std::int64_t piece_bytes, const Hints& hints)
+        : context_(context),
+          transfer_(transfer),
+          ordered_(ordered),
           piece_bytes_(piece_bytes),
-          hints_(std::move(hints)) {}
+          shares_(context, transfer),
+          same_(transfer, shares_.span) {
+        if (direction == Direction::write) {
+            mpi::throw_agreed(context.comm,
+                              UsageError(transfer.region.name + ": is to be written with a file pointer that " +
+                                             "all ranks share, which only reads",
+                                         -1, 0, "--io READ:collective or READ:positioned"));
+        }
+        if (shares_.span.size() > 0) {
+            view_.emplace(context, *same_.transfer, Direction::read, hints);
+        }
+    }
 
-    void read(Context& context, const Transfer& transfer) const override {
-        const Shares shares(context, transfer);
-        if (shares.span.size() == 0) {
+    void move() override {
+        if (!view_) {
             return;
         }
-        mpi::no_return(context.comm, [&] {
-            const SameView same(transfer, shares.span);
-            FileView view(context, *same.transfer, MPI_MODE_RDONLY, hints_);
-            if (in_order(shares)) {
-                next(context, view, same, shares.span.begin, shares.span_of(context.comm.rank()), transfer.data);
-                context.ledger.count().useful += shares.count(context.comm.rank(), shares.span) * shares.item;
+        mpi::no_return(context_.comm, [&] {
+            if (in_order()) {
+                const int me = context_.comm.rank();
+                next(shares_.span.begin, shares_.span_of(me), transfer_.data);
+                context_.ledger.count().useful += shares_.count(me, shares_.span) * shares_.item;
             } else {
-                deal_out(context, transfer, shares, view, same);
+                deal_out();
             }
-            view.close();
         });
     }
 
-    void write(Context& context, const Transfer& transfer) const override {
-        mpi::throw_agreed(context.comm,
-                          UsageError(transfer.region.name + ": is to be written with a file pointer that " +
-                                         "all ranks share, which only reads",
-                                     -1, 0, "--io READ:collective or READ:positioned"));
+    void close() override {
+        if (view_) {
+            view_->close();
+        }
     }
 
 private:
     const char* call() const { return ordered_ ? "MPI_File_read_ordered" : "MPI_File_read_shared"; }
 
     /// Whether every rank wants one piece of the file, which begins where that of the rank before it ends.
-    static bool in_order(const Shares& shares) {
-        std::int64_t end = shares.span.begin;
-        for (int rank = 0; rank < static_cast<int>(shares.all.size()); ++rank) {
-            const grid::Range its = shares.span_of(rank);
+    bool in_order() const {
+        std::int64_t end = shares_.span.begin;
+        for (int rank = 0; rank < context_.comm.size(); ++rank) {
+            const grid::Range its = shares_.span_of(rank);
             if (its.size() > 0 && its.begin != end) {
                 return false;
             }
             end = its.size() > 0 ? its.end : end;
         }
-        return shares.contiguous();
+        return shares_.contiguous();
     }
 
-    void deal_out(Context& context, const Transfer& transfer, const Shares& shares, const FileView& view,
-                  const SameView& same) const {
-        const Timed moving(context.ledger, context.ledger.phase(), Step::move, "deal out pieces");
-        const std::int64_t piece = std::max<std::int64_t>(1, piece_bytes_ / shares.item);
-        const std::int64_t most = std::min(piece, shares.span.size());
-        const Buffer rows(static_cast<std::size_t>(most * shares.item)), packed(rows.bytes());
-        const int me = context.comm.rank();
-        for (std::int64_t begin = shares.span.begin; begin < shares.span.end; begin += piece * context.comm.size()) {
+    void deal_out() {
+        const Timed moving(context_.ledger, context_.ledger.phase(), Step::move, "deal out pieces");
+        const grid::Range span = shares_.span;
+        const std::int64_t piece = std::max<std::int64_t>(1, piece_bytes_ / shares_.item);
+        const std::int64_t most = std::min(piece, span.size());
+        const Buffer rows(static_cast<std::size_t>(most * shares_.item)), packed(rows.bytes());
+        for (std::int64_t begin = span.begin; begin < span.end; begin += piece * context_.comm.size()) {
             std::vector<grid::Range> pieces;
-            for (int rank = 0; rank < context.comm.size(); ++rank) {
+            for (int rank = 0; rank < context_.comm.size(); ++rank) {
                 const std::int64_t at = begin + rank * piece;
-                pieces.push_back(grid::common(shares.span, {at, at + piece}));
+                pieces.push_back(grid::common(span, {at, at + piece}));
             }
-            const grid::Range mine = pieces[static_cast<std::size_t>(me)];
-            next(context, view, same, begin, mine, rows.data());
-            scatter(context, transfer, shares, pieces, rows.data(), packed.data());
-            context.ledger.count().useful += shares.owned(mine) * shares.item;
-            const std::int64_t done = std::min(begin + piece * context.comm.size(), shares.span.end);
-            context.report(context.ledger.phase(),
-                           static_cast<double>(done - shares.span.begin) / static_cast<double>(shares.span.size()));
+            const grid::Range mine = pieces[static_cast<std::size_t>(context_.comm.rank())];
+            next(begin, mine, rows.data());
+            scatter(context_, transfer_, shares_, pieces, packed.data(), [&] { return rows.data(); });
+            context_.ledger.count().useful += shares_.owned(mine) * shares_.item;
+            const std::int64_t done = std::min(begin + piece * context_.comm.size(), span.end);
+            context_.report(context_.ledger.phase(),
+                            static_cast<double>(done - span.begin) / static_cast<double>(span.size()));
         }
     }
 
     /// The next call of every rank, which gets elements `mine`; that of rank 0 begins with element `begin`.
-    void next(Context& context, const FileView& view, const SameView& same, std::int64_t begin, grid::Range mine,
-              std::byte* out) const {
-        const Timed timed(context.ledger, context.ledger.phase(), Step::file, call() + (" " + same.region.name));
-        const grid::Share share = grid::Block{{0, 1}, mine};
-        const Transfer piece{same.region, {}, out};
-        const Unchanged unchanged(context, same.region);
-        const Delivery delivery(piece, share, mine, sample_cell, -1);
+    void next(std::int64_t begin, grid::Range mine, std::byte* out) {
+        const Timed timed(context_.ledger, context_.ledger.phase(), Step::file, call() + (" " + same_.region.name));
+        const Transfer piece{same_.region, {}, out};
+        const ShortReadCheck came(context_, piece, grid::Block{{0, 1}, mine}, {.cell = sample_cell, .turn = -1});
         const std::string where = std::string(call()) + " from byte " + std::to_string(piece.at(mine.begin)) + " on";
         bool again = false;
-        view.step([&] {
+        view_->step([&] {
             if (again) {  // nobody knows how far the interrupted calls have moved the pointer
-                check(MPI_File_seek_shared(view.get(), begin - view.share().columns[0].begin, MPI_SEEK_SET),
+                check(MPI_File_seek_shared(view_->get(), begin - view_->share().columns[0].begin, MPI_SEEK_SET),
                       "MPI_File_seek_shared");
             }
             again = true;
-            const mpi::Span span(mine.size(), view.item());
+            const mpi::Span span(mine.size(), view_->item());
             MPI_Status status{};
             if (ordered_) {
-                check(MPI_File_read_ordered(view.get(), out, span.count(), span.type(), &status), where.c_str());
+                check(MPI_File_read_ordered(view_->get(), out, span.count(), span.type(), &status), where.c_str());
             } else {
-                const Turn turn(context.comm);
-                check(MPI_File_read_shared(view.get(), out, span.count(), span.type(), &status), where.c_str());
+                const Turn turn(context_.comm);
+                check(MPI_File_read_shared(view_->get(), out, span.count(), span.type(), &status), where.c_str());
             }
-            view.require_moved(status, mine.size(), call());
+            view_->require_moved(status, mine.size(), call());
         });
-        const bool still = unchanged.still(context);
-        mpi::together(context.comm, [&] { delivery.check(!still); });
-        context.ledger.count().io_calls += 1;
-        context.ledger.count().read += mine.size() * piece.item();
+        came.require_read();
+        context_.ledger.count().io_calls += 1;
+        context_.ledger.count().read += mine.size() * piece.item();
     }
 
+    Context& context_;
+    const Transfer& transfer_;
     bool ordered_;
     std::int64_t piece_bytes_;
-    Hints hints_;
+    Shares shares_;
+    SameView same_;
+    std::optional<FileView> view_;  ///< none where nobody wants anything
 };
 
-std::unique_ptr<Strategy> make(bool ordered, const Hints& hints) {
-    return std::make_unique<SharedPointer>(ordered, buffer_size(hints, "cb_buffer_size", standard_piece), hints);
+Strategy make(bool ordered, const Hints& hints) {
+    return strategy_of<SharedPointer>(ordered, buffer_size(hints, "cb_buffer_size", standard_piece), hints);
 }
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_shared_pointer(const Hints& hints) { return make(false, hints); }
+Strategy make_shared_pointer(const Hints& hints) { return make(false, hints); }
 
-std::unique_ptr<Strategy> make_ordered(const Hints& hints) { return make(true, hints); }
+Strategy make_ordered(const Hints& hints) { return make(true, hints); }
 
 }  // namespace tilewise::io

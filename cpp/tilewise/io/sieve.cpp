@@ -12,8 +12,7 @@
 #include <mutex>
 
 #include "tilewise/base/buffer.hpp"
-#include "tilewise/io/file.hpp"
-#include "tilewise/io/runs.hpp"
+#include "tilewise/io/own_share.hpp"
 
 namespace tilewise::io {
 namespace {
@@ -38,96 +37,78 @@ Wanted wanted_in(const grid::Share& share, std::int64_t columns, grid::Range wit
     return wanted;
 }
 
-class Sieve final : public Strategy {
+class Sieve final : public OwnShare<PosixFile> {
 public:
-    Sieve(std::int64_t read_buffer, std::int64_t write_buffer)
-        : read_buffer_(read_buffer),
-          write_buffer_(write_buffer) {}
-
-    void read(Context& context, const Transfer& transfer) const override {
-        std::atomic<std::int64_t> bytes = 0;
-        serve_own_share(
-            context, transfer, true, "sieve",
-            [&] {
-                return std::make_unique<PosixFile>(transfer.region.path, transfer.region.name, PosixFile::Mode::read);
-            },
-            [&](const auto& file, const grid::Share& share, grid::Range within) {
-                std::int64_t calls = 0;
-                for_pieces(transfer, share, within, read_buffer_, [&](const Wanted& wanted, std::byte* buffer) {
-                    const std::int64_t size = wanted.span.size() * transfer.item();
-                    calls += file->read(buffer, size, transfer.at(wanted.span.begin));
-                    bytes += size;
-                    copy(transfer, share, wanted.span, buffer, true);
-                });
-                return calls;
-            });
-        context.ledger.count().read += bytes;
-    }
-
-    void write(Context& context, const Transfer& transfer) const override {
-        std::atomic<std::int64_t> bytes = 0;
-        std::mutex one_at_a_time;  // a process's locks do not keep its own threads apart
-        serve_own_share(
-            context, transfer, false, "sieve",
-            [&] {
-                return std::make_unique<PosixFile>(transfer.region.path, transfer.region.name, PosixFile::Mode::write);
-            },
-            [&](const auto& file, const grid::Share& share, grid::Range within) {
-                std::int64_t calls = 0;
-                for_pieces(transfer, share, within, write_buffer_, [&](const Wanted& wanted, std::byte* buffer) {
-                    const std::int64_t size = wanted.span.size() * transfer.item(), at = transfer.at(wanted.span.begin);
-                    const bool holes = wanted.count < wanted.span.size();
-                    const std::lock_guard guard(one_at_a_time);
-                    if (holes) {
-                        file->lock(at, size);
-                        calls += file->read(buffer, size, at);
-                        bytes += size;
-                    }
-                    copy(transfer, share, wanted.span, buffer, false);
-                    calls += file->write(buffer, size, at);
-                    if (holes) {
-                        file->unlock(at, size);
-                    }
-                });
-                return calls;
-            });
-        context.ledger.count().read += bytes;
-    }
+    Sieve(Context& context, const Transfer& transfer, Direction direction, std::int64_t read_buffer,
+          std::int64_t write_buffer)
+        : OwnShare(context, transfer, direction, "sieve",
+                   [&transfer, direction] { return open_whole(transfer, direction); }),
+          buffer_bytes_(direction == Direction::read ? read_buffer : write_buffer) {}
 
 private:
-    /// Calls f(what is wanted, buffer) for pieces of `within` that fit the buffer and hold something wanted.
-    template <class F>
-    static void for_pieces(const Transfer& transfer, const grid::Share& share, grid::Range within, std::int64_t bytes,
-                           F f) {
-        const std::int64_t step = std::max<std::int64_t>(1, bytes / transfer.item());
-        const Buffer buffer(static_cast<std::size_t>(std::min(step, within.size()) * transfer.item()));
+    std::int64_t bytes_read(std::int64_t) const override { return bytes_; }
+
+    std::int64_t serve(grid::Range within) override {
+        std::int64_t calls = 0;
+        const std::int64_t step = std::max<std::int64_t>(1, buffer_bytes_ / transfer_.item());
+        const Buffer buffer(static_cast<std::size_t>(std::min(step, within.size()) * transfer_.item()));
         for (std::int64_t begin = within.begin; begin < within.end; begin += step) {
-            const Wanted wanted = wanted_in(share, transfer.columns(), {begin, std::min(begin + step, within.end)});
+            const Wanted wanted = wanted_in(share_, transfer_.columns(), {begin, std::min(begin + step, within.end)});
             if (wanted.count > 0) {
-                f(wanted, buffer.data());
+                calls += direction_ == Direction::read ? read(wanted, buffer.data()) : write(wanted, buffer.data());
             }
         }
+        return calls;
     }
 
-    static void copy(const Transfer& transfer, const grid::Share& share, grid::Range span, std::byte* buffer,
-                     bool reading) {
-        grid::for_runs(share, transfer.columns(), span,
+    std::int64_t read(const Wanted& wanted, std::byte* buffer) {
+        const std::int64_t size = wanted.span.size() * transfer_.item();
+        const std::int64_t calls = file_->read(buffer, size, transfer_.at(wanted.span.begin));
+        bytes_ += size;
+        copy(wanted.span, buffer);
+        return calls;
+    }
+
+    std::int64_t write(const Wanted& wanted, std::byte* buffer) {
+        const std::int64_t size = wanted.span.size() * transfer_.item(), at = transfer_.at(wanted.span.begin);
+        const bool holes = wanted.count < wanted.span.size();
+        std::int64_t calls = 0;
+        const std::lock_guard guard(one_at_a_time_);
+        if (holes) {
+            file_->lock(at, size);
+            calls += file_->read(buffer, size, at);
+            bytes_ += size;
+        }
+        copy(wanted.span, buffer);
+        calls += file_->write(buffer, size, at);
+        if (holes) {
+            file_->unlock(at, size);
+        }
+        return calls;
+    }
+
+    /// Between the share's memory and a buffer that holds elements `span`.
+    void copy(grid::Range span, std::byte* buffer) const {
+        grid::for_runs(share_, transfer_.columns(), span,
                        [&](std::int64_t first, std::int64_t count, std::int64_t local) {
-                           std::byte* mine = transfer.data + local * transfer.item();
-                           std::byte* its = buffer + (first - span.begin) * transfer.item();
+                           std::byte* mine = transfer_.data + local * transfer_.item();
+                           std::byte* its = buffer + (first - span.begin) * transfer_.item();
+                           const bool reading = direction_ == Direction::read;
                            std::memcpy(reading ? mine : its, reading ? its : mine,
-                                       static_cast<std::size_t>(count * transfer.item()));
+                                       static_cast<std::size_t>(count * transfer_.item()));
                        });
     }
 
-    std::int64_t read_buffer_, write_buffer_;
+    std::int64_t buffer_bytes_;
+    std::atomic<std::int64_t> bytes_ = 0;  ///< that were read
+    std::mutex one_at_a_time_;             ///< a process's locks do not keep its own threads apart
 };
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_sieve(const Hints& hints) {
-    return std::make_unique<Sieve>(buffer_size(hints, "ind_rd_buffer_size", standard_buffer),
-                                   buffer_size(hints, "ind_wr_buffer_size", standard_buffer));
+Strategy make_sieve(const Hints& hints) {
+    return strategy_of<Sieve>(buffer_size(hints, "ind_rd_buffer_size", standard_buffer),
+                              buffer_size(hints, "ind_wr_buffer_size", standard_buffer));
 }
 
 }  // namespace tilewise::io

@@ -13,7 +13,7 @@
 
 namespace tilewise::io {
 
-class Ahead;
+class Prefetch;
 class TextIndex;
 
 /// The share of each rank, in the stored coordinates of the region; shares may be empty.
@@ -26,7 +26,8 @@ struct Transfer {
     ShareOf share_of;
     std::byte* data = nullptr;
     const TextIndex* text = nullptr;  ///< where lines begin, when a text is read
-    Ahead* ahead = nullptr;           ///< who may have read it by now
+    Prefetch* prefetch = nullptr;     ///< who may have read it by now
+    bool counts = true;               ///< whether what MPI says of how much it moved is looked at
 
     std::int64_t item() const { return static_cast<std::int64_t>(size_of(region.dtype)); }
     std::int64_t rows() const { return region.stored_rows(); }
@@ -37,32 +38,43 @@ struct Transfer {
 
 using Hints = std::map<std::string, std::string>;
 
-/// Both calls are collective over `context.comm`, throw the same Error on every rank (or abort the job where ranks
-/// already wait), count into the ledger, and leave the ledger's phase as they find it.
-class Strategy {
-public:
-    Strategy() = default;
-    Strategy(const Strategy&) = delete;
-    Strategy& operator=(const Strategy&) = delete;
-    virtual ~Strategy() = default;
+enum class Direction { read, write };
 
-    virtual void read(Context& context, const Transfer& transfer) const = 0;
-    virtual void write(Context& context, const Transfer& transfer) const = 0;
+/// A transfer in the way of one strategy, with its file open wherever a rank needs it. Errors are thrown alike on every
+/// rank (or abort the job where ranks already wait), all that is done counts into the ledger, and its phase stays.
+class OpenFile {
+public:
+    OpenFile() = default;
+    OpenFile(const OpenFile&) = delete;
+    OpenFile& operator=(const OpenFile&) = delete;
+    virtual ~OpenFile() = default;
+
+    /// Moves every rank's share. @note Collective.
+    virtual void move() = 0;
+    /// Moves elements [begin, end) of this rank's share, as they lie in its memory: one of the calls that `move` makes,
+    /// for measurements. What fails is thrown on this rank alone, and nothing is counted. Collective where those calls
+    /// of MPI are. Only strategies whose ranks call for themselves have such calls.
+    virtual void move_part(std::int64_t begin, std::int64_t end);
+    /// After all is moved: throws what is known only now, such as a disk that has lost what was written. @note
+    /// Collective.
+    virtual void close() {}
 };
 
-std::unique_ptr<Strategy> make_root(const Hints& hints);
-std::unique_ptr<Strategy> make_root_collective(const Hints& hints);
-std::unique_ptr<Strategy> make_per_rank(const Hints& hints);
-std::unique_ptr<Strategy> make_collective(const Hints& hints);
-std::unique_ptr<Strategy> make_split_collective(const Hints& hints);
-std::unique_ptr<Strategy> make_independent(const Hints& hints);
-std::unique_ptr<Strategy> make_shared_pointer(const Hints& hints);
-std::unique_ptr<Strategy> make_ordered(const Hints& hints);
-std::unique_ptr<Strategy> make_positioned(const Hints& hints);
-std::unique_ptr<Strategy> make_sieve(const Hints& hints);
-std::unique_ptr<Strategy> make_mapped(const Hints& hints);
-std::unique_ptr<Strategy> make_two_phase(const Hints& hints);
-std::unique_ptr<Strategy> make_uncached(const Hints& hints);
+/// How shares get to their ranks, or from there into a file.
+struct Strategy {
+    /// Opens the transfer's file; both must live longer than what is returned. @note Collective.
+    std::function<std::unique_ptr<OpenFile>(Context& context, const Transfer& transfer, Direction direction)> open;
+
+    /// Opens, moves and closes. @note Collective.
+    void move(Context& context, const Transfer& transfer, Direction direction) const;
+};
+
+/// A strategy that opens files as an `Opened`, made with these settings.
+template <class Opened, class... Settings> Strategy strategy_of(Settings... settings) {
+    return {[settings...](Context& context, const Transfer& transfer, Direction direction) {
+        return std::make_unique<Opened>(context, transfer, direction, settings...);
+    }};
+}
 
 enum class StrategyKind {
     root,
@@ -80,9 +92,23 @@ enum class StrategyKind {
     uncached
 };
 
+Strategy make_root(const Hints& hints);
+Strategy make_root_collective(const Hints& hints);
+Strategy make_per_rank(const Hints& hints);
+Strategy make_collective(const Hints& hints);
+Strategy make_split_collective(const Hints& hints);
+Strategy make_independent(const Hints& hints);
+Strategy make_shared_pointer(const Hints& hints);
+Strategy make_ordered(const Hints& hints);
+Strategy make_positioned(const Hints& hints);
+Strategy make_sieve(const Hints& hints);
+Strategy make_mapped(const Hints& hints);
+Strategy make_two_phase(const Hints& hints);
+Strategy make_uncached(const Hints& hints);
+
 struct StrategyEntry {
     std::string_view name;
-    std::unique_ptr<Strategy> (*make)(const Hints& hints);
+    Strategy (*make)(const Hints& hints);
     bool only_reads = false;
 };
 
@@ -106,7 +132,7 @@ inline constexpr std::array strategies{
 /// Throws UsageError for an unknown name, listing the known ones.
 StrategyKind strategy_named(std::string_view name);
 /// Throws UsageError for a hint that makes no sense.
-std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const Hints& hints);
+Strategy make_strategy(StrategyKind kind, const Hints& hints);
 
 /// Reads what `share` has of all tiles into `transfer.data`. Not collective.
 void read_tiles(Counters& count, const Transfer& transfer, const grid::Share& share);

@@ -3,18 +3,78 @@
 #include "tilewise/io/text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
+#include <limits>
+#include <mutex>
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/io/text_characters.hpp"
+#include "tilewise/io/mapped.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::io {
+
 namespace {
 
 using mpi::check;
+using Kind = kernel::Losses::Kind;
+
+/// The characters of a text and the places where its pieces begin.
+class Characters {
+public:
+    explicit Characters(const Region& region)
+        : mapping_(region, Direction::read),
+          file_(reinterpret_cast<const char*>(mapping_.data())),
+          begin_(file_ + region.offset),
+          end_(file_ + text_end(region)) {}
+
+    const char* file() const { return file_; }
+    std::int64_t bytes() const { return end_ - begin_; }
+    /// At least one, which may be empty.
+    std::int64_t pieces() const {
+        return std::max<std::int64_t>(1, (bytes() + TextIndex::piece_bytes - 1) / TextIndex::piece_bytes);
+    }
+
+    /// The first line that begins in a piece, or at its border; the end of the file for the piece after the last.
+    const char* piece(std::int64_t index) const {
+        if (index == 0) {
+            return begin_;
+        }
+        if (index * TextIndex::piece_bytes >= bytes()) {
+            return end_;
+        }
+        return after_newline(begin_ + index * TextIndex::piece_bytes - 1);
+    }
+
+    /// Gives the pages back from a piece's border to `end`, so that a long text does not fill the resident set;
+    /// touching them again brings them back.
+    void release(std::int64_t piece, const char* end) const {
+        const char* border = begin_ + piece * TextIndex::piece_bytes;
+        mapping_.release(piece == 0 ? border : border - 1, end);  // the byte before was looked at too
+    }
+
+    /// The line that follows `lines` lines of numbers from `at` on, which begins a line.
+    const char* skip(const char* at, std::int64_t lines, const kernel::TextStyle& style) const {
+        while (lines > 0 && at < end_) {
+            const char* next = after_newline(at);
+            lines -= kernel::count_lines(at, next, style);
+            at = next;
+        }
+        return at;
+    }
+
+private:
+    const char* after_newline(const char* at) const {
+        const void* found = std::memchr(at, '\n', static_cast<std::size_t>(end_ - at));
+        return found == nullptr ? end_ : static_cast<const char*>(found) + 1;
+    }
+
+    Mapping mapping_;
+    const char *file_, *begin_, *end_;
+};
 
 class TextElements final : public ElementFile {
 public:
@@ -161,6 +221,67 @@ std::int64_t TextIndex::piece_of(std::int64_t line) const {
 
 std::unique_ptr<ElementFile> open_text(const Transfer& transfer, int threads) {
     return std::make_unique<TextElements>(transfer, threads);
+}
+
+namespace {
+
+void add(Kind& all, const Kind& some) {
+    if (some.count > 0 && (all.count == 0 || some.first < all.first)) {
+        all.first = some.first;
+        all.column = some.column;
+    }
+    all.count += some.count;
+}
+
+/// The sum over ranks, and the place of the first of all. @note Collective.
+TextLoss of_all(const mpi::Communicator& comm, const Kind& mine, const char* file) {
+    constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
+    const std::int64_t offset = mine.count > 0 ? mine.first - file : none;
+    const std::int64_t first = mpi::least_of(comm, offset);
+    TextLoss loss{.count = mine.count};
+    if (offset != none && offset == first) {
+        loss.line = 1 + std::count(file, mine.first, '\n');
+        loss.column = mine.column;
+    }
+    std::array<std::int64_t, 3> own{loss.count, loss.line, loss.column}, sums{};
+    check(MPI_Allreduce(own.data(), sums.data(), 3, MPI_INT64_T, MPI_SUM, comm.get()), "MPI_Allreduce");
+    return {.count = sums[0], .line = sums[1], .column = sums[2]};
+}
+
+}  // namespace
+
+// Losses are rare, and who met them depends on how the text was cut, and on how often it was read. So where there are
+// any, all lines are looked at once more, each by one rank.
+//
+//     pieces    rank 0: 0 1 2 3    rank 1: 4 5 6 7     each piece counts; the first number has the least offset
+TextLosses count_losses(Context& context, const Region& region) {
+    const Timed timed(context.ledger, Phase::input, Step::convert, "count what was lost of " + region.name);
+    const mpi::Communicator& comm = context.comm;
+    kernel::Losses mine;
+    std::optional<Characters> characters;
+    mpi::together(comm, [&] {
+        characters.emplace(region);
+        const kernel::TextStyle style = style_of(region);
+        const grid::Range share = grid::Partition(characters->pieces(), comm.size())[comm.rank()];
+        std::mutex books;
+        parallel_tasks(context.threads, share.size(), [&](std::int64_t task, int) {
+            const std::int64_t piece = share.begin + task;
+            const char *begin = characters->piece(piece), *end = characters->piece(piece + 1);
+            kernel::Losses some;
+            kernel::parse_text(begin, end, style, region.dtype, nullptr, std::numeric_limits<std::int64_t>::max() / 2,
+                               1, &some);
+            characters->release(piece, end);
+            const std::lock_guard lock(books);
+            add(mine.rounded, some.rounded);
+            add(mine.overflow, some.overflow);
+        });
+    });
+    TextLosses all;
+    mpi::no_return(comm, [&] {
+        const char* file = characters->file();
+        all = {of_all(comm, mine.rounded, file), of_all(comm, mine.overflow, file)};
+    });
+    return all;
 }
 
 }  // namespace tilewise::io

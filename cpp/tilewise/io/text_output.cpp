@@ -19,7 +19,6 @@
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/io/gather.hpp"
 #include "tilewise/io/text.hpp"
 #include "tilewise/kernel/text/text.hpp"
 #include "tilewise/mpi/sum.hpp"

@@ -6,7 +6,7 @@
 
 #include "tilewise/base/names.hpp"
 #include "tilewise/base/work.hpp"
-#include "tilewise/io/ahead.hpp"
+#include "tilewise/io/background.hpp"
 #include "tilewise/io/chunked.hpp"
 #include "tilewise/io/file.hpp"
 #include "tilewise/io/in_memory.hpp"
@@ -37,7 +37,7 @@ StrategyKind fitting(const Region& region, StrategyKind strategy) {
     return region.text && !by_root(strategy) ? StrategyKind::two_phase : strategy;
 }
 
-std::unique_ptr<Strategy> strategy_for(const Region& region, StrategyKind strategy, const Hints& hints) {
+Strategy strategy_for(const Region& region, StrategyKind strategy, const Hints& hints) {
     if (region.chunks != nullptr) {
         return make_chunked(by_root(strategy));
     }
@@ -88,8 +88,16 @@ StrategyKind strategy_named(std::string_view name) {
     return enum_named<StrategyKind>(strategies, name, "I/O strategy");
 }
 
-std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const Hints& hints) {
+Strategy make_strategy(StrategyKind kind, const Hints& hints) {
     return strategies.at(static_cast<std::size_t>(kind)).make(hints);
+}
+
+void OpenFile::move_part(std::int64_t, std::int64_t) { throw InternalError("this strategy moves a share as a whole"); }
+
+void Strategy::move(Context& context, const Transfer& transfer, Direction direction) const {
+    const auto file = open(context, transfer, direction);
+    file->move();
+    file->close();
 }
 
 std::int64_t buffer_size(const Hints& hints, const std::string& key, std::int64_t standard) {
@@ -150,7 +158,7 @@ Input::Input(Context& context, const Region& region, StrategyKind strategy, cons
     mpi::together(context.comm, [&] {
         strategy_ = strategy_for(region, past_cache_ ? StrategyKind::positioned : strategy, hints);
         if (past_cache_) {
-            ahead_ = std::make_unique<Ahead>(region, PosixFile::Cache::bypassed);
+            prefetch_ = std::make_unique<Prefetch>(region, PosixFile::Cache::bypassed);
         }
     });
     if (region.generator.empty()) {
@@ -168,19 +176,19 @@ void Input::begin(Context& context, Dtype dtype, const WantedShare& wanted, std:
         return;
     }
     try {
-        if (!ahead_) {
-            ahead_ = std::make_unique<Ahead>(region_);
+        if (!prefetch_) {
+            prefetch_ = std::make_unique<Prefetch>(region_);
         }
         const grid::Share stored = region_.stored(wanted(context.comm.rank()));
-        ahead_->want(stored, data + kernel::raw_offset(stored.size(), region_.dtype, dtype));
+        prefetch_->want(stored, data + kernel::raw_offset(stored.size(), region_.dtype, dtype));
     } catch (const Error&) {  // `load` meets it again, and tells all ranks
-        ahead_.reset();
+        prefetch_.reset();
     }
 }
 
 void Input::rest() {
-    if (ahead_) {
-        ahead_->rest();
+    if (prefetch_) {
+        prefetch_->rest();
     }
 }
 
@@ -189,10 +197,11 @@ void Input::load_raw(Context& context, const WantedShare& wanted, std::byte* dat
         generate(context, region_, region_.stored(wanted(context.comm.rank())), data);
         return;
     }
-    if (past_cache_ && ahead_) {
-        ahead_->want(region_.stored(wanted(context.comm.rank())), data);  // unless that has begun
+    if (past_cache_ && prefetch_) {
+        prefetch_->want(region_.stored(wanted(context.comm.rank())), data);  // unless that has begun
     }
-    strategy_->read(context, {region_, stored_shares(region_, wanted), data, text_.get(), ahead_.get()});
+    const Transfer transfer{region_, stored_shares(region_, wanted), data, text_.get(), prefetch_.get()};
+    strategy_.move(context, transfer, Direction::read);
     // Some libraries read stale bytes or zeros where a file was cut short meanwhile; our own calls say so themselves.
     if (region_.tiles.empty() && !reads_ahead_) {
         check_file(context, region_);
@@ -244,7 +253,7 @@ void Output::store(Context& context, const WantedShare& wanted, std::byte* data)
         text_->append(context, transfer);
         return;
     }
-    strategy_->write(context, transfer);
+    strategy_.move(context, transfer, Direction::write);
     if (region_.memory != nullptr) {  // which nobody has to look at again
         return;
     }

@@ -38,10 +38,10 @@ public:
 
 private:
     const Region& region_;
-    std::unique_ptr<Strategy> strategy_;
+    Strategy strategy_;
     std::unique_ptr<TextIndex> text_;
     bool past_cache_ = false, reads_ahead_ = false;
-    std::unique_ptr<Ahead> ahead_;
+    std::unique_ptr<Prefetch> prefetch_;
 };
 
 /// A part file that takes one matrix, once or part after part. Errors as above.
@@ -66,7 +66,7 @@ public:
 private:
     const Region& region_;
     bool prove_;
-    std::unique_ptr<Strategy> strategy_;
+    Strategy strategy_;
     ReadBack read_back_;
     std::unique_ptr<TextOutput> text_;
 };

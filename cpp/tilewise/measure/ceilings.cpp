@@ -12,8 +12,7 @@
 
 #include "tilewise/kernel/isa/versions.hpp"
 #include "tilewise/measure/clock.hpp"
-#include "tilewise/measure/memory_passes.hpp"
-#include "tilewise/measure/shared_start.hpp"
+#include "tilewise/measure/memory.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 

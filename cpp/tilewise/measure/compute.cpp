@@ -12,10 +12,10 @@
 
 #include "tilewise/kernel/fill.hpp"
 #include "tilewise/kernel/product/gemm_tiled.hpp"
+#include "tilewise/measure/buffers.hpp"
+#include "tilewise/measure/clock.hpp"
 #include "tilewise/measure/measure.hpp"
-#include "tilewise/measure/memory_budget.hpp"
 #include "tilewise/measure/samples.hpp"
-#include "tilewise/measure/shared_start.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 

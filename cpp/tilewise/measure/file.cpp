@@ -5,14 +5,16 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <optional>
 #include <thread>
 
 #include "tilewise/base/names.hpp"
 #include "tilewise/device/block_memory.hpp"
-#include "tilewise/measure/file_place.hpp"
+#include "tilewise/device/storage.hpp"
+#include "tilewise/io/elements.hpp"
+#include "tilewise/io/uncached.hpp"
+#include "tilewise/measure/buffers.hpp"
 #include "tilewise/measure/file_sample.hpp"
-#include "tilewise/measure/file_way.hpp"
-#include "tilewise/measure/memory_budget.hpp"
 #include "tilewise/measure/samples.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
@@ -54,7 +56,7 @@ FilePlace place_of(const mpi::Communicator& comm, const Point& point) {
     place.blocks = point.blocks;
     place.bytes = point.bytes;
     place.layout = static_cast<FileLayout>(index_of(layout_names, point.layout, "layout"));
-    place.direct = point.cache == "direct" && is_blockwise(point.name);
+    place.direct = point.cache == "direct" && point.name != "uncached";
     place.path = point.path;
     return place;
 }
@@ -77,26 +79,295 @@ std::string lacks_disk(const mpi::Communicator& comm, const FileHooks& hooks, co
            " are needed, 5 % more than the samples have";
 }
 
+/// What the strategies of io can be measured with, in their order, and one that jobs do not have.
+struct Ability {
+    std::string_view name;
+    bool in_parts;  ///< a rank moves block by block, each by one call; else all blocks are moved at once
+    bool alone;     ///< a rank can have a file for itself, and none waits for another
+    bool direct;    ///< past the page cache
+};
+
+constexpr std::array abilities{
+    Ability{"root", false, false, false},
+    Ability{"root_collective", false, false, false},
+    Ability{"per_rank", false, true, true},
+    Ability{"collective", true, false, false},
+    Ability{"split_collective", true, false, false},
+    Ability{"independent", true, true, false},
+    Ability{"shared_pointer", false, false, false},
+    Ability{"ordered", false, false, false},
+    Ability{"positioned", true, true, true},
+    Ability{"sieve", false, false, false},
+    Ability{"mapped", true, true, false},
+    Ability{"two_phase", false, false, false},
+    Ability{"uncached", false, false, true},
+    Ability{"gpudirect", true, true, true},
+};
+static_assert(abilities.size() == io::strategies.size() + 1, "every strategy of io is told what it can");
+
+const Ability& ability(const std::string& name) {
+    std::array<std::string_view, abilities.size()> names;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        names[i] = abilities[i].name;
+    }
+    return abilities[index_of(names, name, "I/O strategy")];
+}
+
+/// Why a strategy cannot do this in this layout and with this cache; empty where it can. Throws UsageError for an
+/// unknown name.
+std::string refuses(const std::string& name, FileLayout layout, const std::string& cache) {
+    const Ability& able = ability(name);
+    if (name != "gpudirect" && io::strategies.at(static_cast<std::size_t>(io::strategy_named(name))).only_reads) {
+        return name + " only reads, but files are measured both ways";
+    }
+    if (layout == FileLayout::per_rank && !able.alone) {
+        return name +
+               " works on one shared file; one file per rank works with per_rank, positioned, independent and "
+               "mapped";
+    }
+    if (name == "per_rank" && layout != FileLayout::per_rank) {
+        return "per_rank needs the layout per_rank";
+    }
+    if (cache == "direct" && !able.direct) {
+        return name + " uses the page cache; positioned, per_rank and uncached bypass it";
+    }
+    return "";
+}
+
+/// Why GPUDirect Storage cannot do this here; empty where it can. The same on every rank. @note Collective.
+std::string refuses_gpudirect(const mpi::Communicator& comm, const std::string& buffer, const std::string& cache) {
+    if (buffer != "device") {
+        return "gpudirect moves blocks between files and memory of a device: --buffer device";
+    }
+    if (cache != "direct") {
+        return "gpudirect goes past the page cache: --cache direct";
+    }
+    const std::string own = device::lacks_storage();
+    const bool lacking = mpi::any_of(comm, !own.empty());
+    const std::string there = own.empty() ? "not on every node" : own;
+    return lacking ? "GPUDirect Storage is missing: " + there : "";
+}
+
+/// What jobs do not do: blocks go past the page cache from where they lie, or between file and device. `at(slot)` is
+/// what a `File` takes for a place in memory.
+template <class File, class At> class OneByOne final : public io::OpenFile {
+public:
+    OneByOne(const FilePlace& place, int owner, io::Direction direction, At at, std::unique_ptr<File> file)
+        : place_(place),
+          owner_(owner),
+          direction_(direction),
+          at_(at),
+          file_(std::move(file)) {}
+
+    void move() override { move_part(0, place_.blocks * place_.bytes); }
+    void move_part(std::int64_t begin, std::int64_t end) override {
+        for (std::int64_t block = begin / place_.bytes; block < end / place_.bytes; ++block) {
+            const std::int64_t slot = place_.slot(owner_, block), offset = place_.offset(owner_, block);
+            direction_ == io::Direction::read ? file_->read(at_(slot), place_.bytes, offset)
+                                              : file_->write(at_(slot), place_.bytes, offset);
+        }
+    }
+    void close() override {
+        if constexpr (requires { file_->close(); }) {
+            file_->close();
+        }
+    }
+
+private:
+    const FilePlace& place_;
+    int owner_;
+    io::Direction direction_;
+    At at_;
+    std::unique_ptr<File> file_;
+};
+
+template <class File, class At>
+std::unique_ptr<io::OpenFile> one_by_one(const FilePlace& place, int owner, io::Direction direction, At at,
+                                         std::unique_ptr<File> file) {
+    return std::make_unique<OneByOne<File, At>>(place, owner, direction, at, std::move(file));
+}
+
+/// The blocks of all ranks as parts of a matrix of bytes, which a strategy moves as it moves those of jobs.
+///
+///      interleaved   row = block:  [ rank 0 | rank 1 | rank 2 ]     a rank has some columns of every row
+///      contiguous    row = rank:   [ block 0 | block 1 | …    ]     a rank has one row, which in layout per_rank is
+///                                                                   a file: a tile of `per_rank`, else all there is
+class Mover {
+public:
+    Mover(Context& context, const Point& point, const FilePlace& place, BlockMemory& memory)
+        : comm_(context.comm),
+          point_(point),
+          place_(place),
+          able_(ability(point.name)),
+          memory_(memory) {
+        ledger_.start(Phase::input);
+        mpi::together(comm_, [&] {
+            if (point.name == "gpudirect") {
+                storage_.emplace(memory.device_address(), place.memory_bytes());
+                return;
+            }
+            strategy_ = io::make_strategy(io::strategy_named(point.name), {});
+            data_ = memory.address();
+            if (data_ == nullptr) {
+                data_ = stage_ = memory.stage(place.memory_bytes());
+            }
+        });
+    }
+
+    /// Whose blocks a rank moves: it reads those of the rank `shift` above it.
+    int owner(int rank, bool writing) const { return writing ? rank : (rank + point_.shift) % place_.ranks; }
+    int owner(bool writing) const { return owner(comm_.rank(), writing); }
+
+    /// Makes everything ready that is not timed. @note Collective.
+    void open(bool writing) {
+        writing_ = writing;
+        const int own = owner(writing);
+        const io::Direction direction = writing ? io::Direction::write : io::Direction::read;
+        const std::string path = place_.path_of(own);
+        if (place_.direct) {
+            mpi::together(comm_, [&] {
+                if (storage_) {
+                    file_ = one_by_one(
+                        place_, own, direction, [](std::int64_t slot) { return slot; },
+                        std::make_unique<device::StorageFile>(*storage_, path, writing));
+                } else {
+                    file_ = one_by_one(
+                        place_, own, direction, [this](std::int64_t slot) { return data_ + slot; },
+                        std::make_unique<io::UncachedFile>(path, path, io::mode_of(direction), page));
+                }
+            });
+        } else {
+            describe(path);
+            const bool shared = place_.layout != FileLayout::per_rank || point_.name == "per_rank";
+            const auto share_of = [this, shared](int rank) { return share(shared ? owner(rank, writing_) : 0); };
+            transfer_.emplace(io::Transfer{.region = region_, .share_of = share_of, .data = data_});
+            transfer_->counts = point_.check != "none";
+            mpi::together(comm_, [&] { file_ = strategy_.open(shared ? all_ : alone_, *transfer_, direction); });
+        }
+        mpi::together(comm_, [&] {
+            if (writing && point_.sync) {
+                to_flush_ = std::make_unique<io::PosixFile>(path, path, io::PosixFile::Mode::write);
+            }
+        });
+    }
+
+    /// Moves all blocks of this rank, and, with `sync`, waits until the disk has what was written. What fails on this
+    /// rank is returned, since others may still be at it, or is thrown alike on every rank. @note Collective.
+    std::optional<Error> move() {
+        std::optional<Error> failure;
+        // A rank that failed goes on where the others' calls need it.
+        const bool go_on = !able_.in_parts || !able_.alone;
+        const auto attempt = [&](const auto& act) {
+            if (!failure || go_on) {
+                try {
+                    act();
+                } catch (...) {
+                    failure = failure ? failure : error_in_flight();
+                }
+            }
+        };
+        const bool in_parts = able_.in_parts || place_.direct;
+        const std::int64_t parts = in_parts ? place_.blocks : 1;
+        for (std::int64_t part = 0; part < parts; ++part) {
+            const std::int64_t slot = in_parts ? place_.slot(owner(writing_), part) : 0;
+            const std::int64_t bytes = in_parts ? place_.bytes : place_.memory_bytes();
+            if (stage_ != nullptr && writing_) {
+                attempt([&] { memory_.to_host(stage_ + slot, slot, bytes); });
+            }
+            attempt([&] { in_parts ? file_->move_part(part * bytes, (part + 1) * bytes) : file_->move(); });
+            if (stage_ != nullptr && !writing_) {
+                attempt([&] { memory_.from_host(slot, stage_ + slot, bytes); });
+            }
+        }
+        if (to_flush_) {
+            attempt([&] { to_flush_->flush(); });
+        }
+        return failure;
+    }
+
+    /// @note Collective.
+    void close() {
+        mpi::together(comm_, [&] { file_->close(); });
+        mpi::together(comm_, [&] {
+            if (to_flush_) {
+                to_flush_->close();
+            }
+        });
+        file_.reset();
+        to_flush_.reset();
+    }
+
+    /// What a reader must know of these seconds; empty: nothing.
+    std::string note() const {
+        if (storage_) {
+            return storage_->note();
+        }
+        const std::string opens = point_.name == "per_rank" ? ", which opens the file too" : "";
+        return able_.in_parts || place_.direct ? "" : point_.name + " moves all blocks of a rank in one call" + opens;
+    }
+
+private:
+    void describe(const std::string& path) {
+        region_ = {};
+        region_.path = region_.name = path;
+        region_.dtype = Dtype::uint8;
+        region_.rows = place_.layout == FileLayout::interleaved ? place_.blocks : place_.ranks;
+        region_.columns = (place_.layout == FileLayout::interleaved ? place_.ranks : place_.blocks) * place_.bytes;
+        region_.file_bytes = place_.file_bytes();
+        if (point_.name == "per_rank") {
+            for (int rank = 0; rank < place_.ranks; ++rank) {
+                region_.tiles.push_back({.path = place_.path_of(rank), .block = share(rank)});
+            }
+        } else if (place_.layout == FileLayout::per_rank) {
+            region_.rows = 1;
+        }
+    }
+
+    grid::Block share(int owner) const {
+        if (place_.layout == FileLayout::interleaved) {
+            return {{0, place_.blocks}, {owner * place_.bytes, (owner + 1) * place_.bytes}};
+        }
+        return {{owner, owner + 1}, {0, place_.blocks * place_.bytes}};
+    }
+
+    const mpi::Communicator& comm_;
+    const Point& point_;
+    const FilePlace& place_;
+    const Ability& able_;
+    BlockMemory& memory_;
+    std::optional<device::Storage> storage_;  ///< for GPUDirect
+    io::Strategy strategy_;                   ///< for all else
+    std::byte* data_ = nullptr;
+    std::byte* stage_ = nullptr;  ///< for memory that calls cannot reach
+    Ledger ledger_;
+    Context all_{comm_, ledger_, 1}, alone_{mpi::Communicator(MPI_COMM_SELF), ledger_, 1};
+    bool writing_ = false;
+    io::Region region_;
+    std::optional<io::Transfer> transfer_;
+    std::unique_ptr<io::OpenFile> file_;
+    std::unique_ptr<io::PosixFile> to_flush_;
+};
+
 /// One point, once there is room for it.
 class FileRun {
 public:
     FileRun(Context& context, const Point& point, const Stop& stop, const Clock& clock, const FilePlace& place,
             BlockMemory& memory)
-        : comm_(context.comm),
+        : context_(context),
+          comm_(context.comm),
           point_(point),
           stop_(stop),
           clock_(clock),
           place_(place),
           memory_(memory),
-          files_(comm_, place),
-          fields_{context, place, memory, point.name, point.check != "none", point.shift % comm_.size()} {}
+          files_(comm_, place) {}
 
     void measure(const FileHooks& hooks, Measurement& measured) {
         files_.make_new();
         if (measured.skipped = no_direct(); !measured.skipped.empty()) {
             return;
         }
-        mpi::together(comm_, [&] { way_ = make_way(fields_); });
+        mover_.emplace(context_, point_, place_, memory_);
         write_round(0);
         measured.series.push_back(series("write_new", Act::write_new, 1));
         if (content()) {
@@ -144,7 +415,7 @@ private:
 
     /// So that a read that does nothing is seen.
     void wipe() {
-        const int owner = fields_.owner(false);
+        const int owner = mover_->owner(false);
         mpi::together(comm_, [&] {
             for (std::int64_t block = 0; block < place_.blocks; ++block) {
                 memory_.fill(place_.slot(owner, block), place_.bytes, Pattern::of(-1, block, round_));
@@ -153,7 +424,7 @@ private:
     }
 
     void require_content() {
-        const int owner = fields_.owner(false);
+        const int owner = mover_->owner(false);
         mpi::together(comm_, [&] {
             for (std::int64_t block = 0; block < place_.blocks; ++block) {
                 const std::int64_t wrong =
@@ -182,15 +453,15 @@ private:
         if (!writing && content()) {
             wipe();
         }
-        way_->open(writing);
+        mover_->open(writing);
         comm_.barrier();
         const double begin = now();
-        const std::optional<Error> failure = way_->move(writing, writing && point_.sync);
+        const std::optional<Error> failure = mover_->move();
         const double own = now();
         comm_.barrier();
         const double end = now();
         mpi::agree(comm_, failure);
-        way_->close();
+        mover_->close();
         if (!writing && content()) {
             require_content();
         }
@@ -214,7 +485,7 @@ private:
     }
 
     void notes(Measurement& measured) const {
-        if (const std::string note = way_->note(); !note.empty()) {
+        if (const std::string note = mover_->note(); !note.empty()) {
             measured.notes.push_back(note);
         }
         if (point_.cache == "cold") {
@@ -240,6 +511,7 @@ private:
         }
     }
 
+    Context& context_;
     const mpi::Communicator& comm_;
     const Point& point_;
     const Stop& stop_;
@@ -247,8 +519,7 @@ private:
     const FilePlace& place_;
     BlockMemory& memory_;
     SampleFiles files_;
-    WayFields fields_;
-    std::unique_ptr<FileWay> way_;
+    std::optional<Mover> mover_;
     int round_ = 0;
     double stayed_ = 0;           // of a file that was dropped, at most
     std::vector<double> cached_;  // of a file that was not, before each read
@@ -289,8 +560,9 @@ Measurement file_with(const FileHooks& hooks, Context& context, const Point& poi
     mpi::together(context.comm, [&] { memory = hooks.make_memory(point.buffer, number); });
     measured.skipped = lacks_memory(context.comm, *memory, number, place.memory_bytes());
     if (measured.skipped.empty()) {
-        const bool staged = point.buffer == "device";  // nothing is allocated yet that could say so
-        measured.skipped = lacks_host_memory(context.comm, staged ? stage_bytes(point.name, place) : 0, "pinned");
+        // Nothing is allocated yet that could say whether blocks go through memory of the host.
+        const bool staged = point.buffer == "device" && point.name != "gpudirect";
+        measured.skipped = lacks_host_memory(context.comm, staged ? place.memory_bytes() : 0, "pinned");
     }
     if (measured.skipped.empty()) {
         measured.skipped = lacks_disk(context.comm, hooks, place);

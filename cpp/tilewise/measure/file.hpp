@@ -7,9 +7,15 @@
 //                   opened again
 //
 // A sample lasts from one barrier to the next, so that ranks that take turns on a core are not taken for faster than
-// they are; `by_rank` has each rank's own seconds, up to its last block. What strategies with one call for all blocks
-// do differently stands in file_way.hpp and in the notes. The file has its full size, and no content, before it is
-// written first.
+// they are; `by_rank` has each rank's own seconds, up to its last block. The file has its full size, and no content,
+// before it is written first.
+//
+// What is opened, moved and closed is what strategies of jobs open, move and close:
+//
+//      block by block      collective, split_collective, independent, positioned, mapped: each block is one of the
+//                          strategy's calls
+//      all blocks at once  sieve, two_phase, uncached, root, root_collective, per_rank: what they do lies between the
+//                          ranks and over many blocks
 #pragma once
 
 #include <functional>

@@ -202,7 +202,7 @@ private:
         }
         io::check_file(context_, region);
         const Timed timed(context_.ledger, Phase::input, Step::file, "map " + region.name);
-        map.emplace(region, io::Mapping::Access::read);
+        map.emplace(region, io::Direction::read);
         if (!(exchange_.get()->*take)(map->data())) {
             map.reset();
             return false;

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "tilewise/base/array.hpp"
-#include "tilewise/io/behind.hpp"
+#include "tilewise/io/background.hpp"
 #include "tilewise/io/corrupt_for_test.hpp"
 #include "tilewise/io/transfer.hpp"
 #include "tilewise/kernel/codec/convert.hpp"
@@ -219,7 +219,7 @@ private:
                 check_ = make_random_check(dtype_, shape_, options_.kernel);
             }
             if (options_.write == io::StrategyKind::positioned && c_ != nullptr) {
-                behind_.emplace(*c_);
+                writeback_.emplace(*c_);
             }
         });
         outcome_.working = c_block().size() > 0 && shape_.k > 0;
@@ -381,8 +381,8 @@ private:
         const grid::Block mine = moved(c_block(), m.begin, n.begin);
         std::byte* data = to_file_layout(context_, *c_, mine, c_memory_.data(), c_transposed_);
         output.store(context_, wanted, data);
-        if (behind_) {
-            behind_->wrote(stored(mine));
+        if (writeback_) {
+            writeback_->wrote(stored(mine));
         }
         if (journal_) {
             mpi::together(context_.comm, [&] { journal_->wrote(stored(mine), data); });
@@ -469,7 +469,7 @@ private:
     const Options& options_;
     grid::Shape shape_;
     std::vector<grid::Range> m_, n_, k_;
-    std::optional<io::Behind> behind_;
+    std::optional<io::Writeback> writeback_;
     std::array<std::optional<WindowBlocks>, 2> blocks_;
     std::size_t at_ = 0;                          // of the blocks at hand
     bool twice_ = false;                          // whether the others are in use

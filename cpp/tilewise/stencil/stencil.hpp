@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tilewise/base/outcome.hpp"
-#include "tilewise/io/checkpoints.hpp"
+#include "tilewise/io/journal.hpp"
 #include "tilewise/io/transfer.hpp"
 #include "tilewise/mpi/exchange/kinds.hpp"
 #include "tilewise/stencil/halo.hpp"

@@ -21,7 +21,7 @@
 #include <optional>
 
 #include "tilewise/base/threads.hpp"
-#include "tilewise/io/ahead.hpp"
+#include "tilewise/io/background.hpp"
 #include "tilewise/io/journal.hpp"
 #include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/mpi/sum.hpp"
@@ -52,7 +52,7 @@ public:
           tiling_(tiling),
           input_(context, region, read, hints) {
         if (read == io::StrategyKind::positioned) {
-            mpi::together(context.comm, [&] { ahead_.emplace(region); });
+            mpi::together(context.comm, [&] { prefetch_.emplace(region); });
         }
     }
 
@@ -64,8 +64,8 @@ public:
         input_.load_raw(
             context, [&](int rank) { return planes_.wanted(plane, share(tile_of(rank, turn))); }, fields[1]);
         const Tile next = turn + 1 < tiling_.turns() ? tile_of(context.comm.rank(), turn + 1) : Tile{};
-        if (ahead_ && next.fresh.size() > 0) {
-            ahead_->want(region_.stored(planes_.wanted(plane, share(next))));
+        if (prefetch_ && next.fresh.size() > 0) {
+            prefetch_->want(region_.stored(planes_.wanted(plane, share(next))));
         }
         const Timed timed(context.ledger, context.ledger.phase(), Step::convert, "fill");
         mpi::together(context.comm, [&] {
@@ -127,7 +127,7 @@ private:
     Planes planes_;
     const Tiling& tiling_;
     io::Input input_;
-    std::optional<io::Ahead> ahead_;
+    std::optional<io::Prefetch> prefetch_;
     Buffer kept_;  // rows of the field that the next tile begins with
 };
 

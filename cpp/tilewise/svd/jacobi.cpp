@@ -12,7 +12,6 @@
 #include <sstream>
 #include <utility>
 
-#include "tilewise/io/checkpoints.hpp"
 #include "tilewise/io/file.hpp"
 #include "tilewise/io/journal.hpp"
 #include "tilewise/kernel/codec/checksum.hpp"

@@ -102,7 +102,7 @@ Panels::Panels(Context& context, const io::Region& region, Dtype type, const Pan
     choose_shape(options, node_ranks);
     mpi::together(context.comm, [&] {
         if (mapped_) {
-            mapping_ = io::Mapping(region, io::Mapping::Access::read);
+            mapping_ = io::Mapping(region, io::Direction::read);
         }
         for (int lane = 0; lane < lanes_; ++lane) {
             states_.push_back(std::make_unique<Lane>(region, for_itself, for_itself && !mapped_));

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tilewise/base/outcome.hpp"
-#include "tilewise/io/checkpoints.hpp"
+#include "tilewise/io/journal.hpp"
 #include "tilewise/io/transfer.hpp"
 #include "tilewise/kernel/factor/jacobi.hpp"
 #include "tilewise/mpi/exchange/kinds.hpp"

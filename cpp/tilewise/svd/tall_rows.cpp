@@ -56,7 +56,7 @@ TallRows<T>::TallRows(Context& context, const Work& work, const io::Region& a, c
       steps_(work.m, work.n, context.comm.size(), context.threads, rows_of_step<T>(context, work.n, options)) {
     mpi::together(context.comm, [&] {
         if (options.read == io::StrategyKind::positioned) {
-            ahead_.emplace(work.region);
+            prefetch_.emplace(work.region);
         }
     });
 }
@@ -76,8 +76,8 @@ template <class T> void TallRows<T>::load(Context& context, std::int64_t step, s
     input_.load(
         context, kernel::is_complex_number<T> ? Dtype::complex128 : Dtype::float64,
         [&](int rank) { return share(rank, step); }, rows_.raw());
-    if (ahead_ && next >= 0 && next < steps_.count()) {
-        ahead_->want(work_.region.stored(share(rank_, next)));
+    if (prefetch_ && next >= 0 && next < steps_.count()) {
+        prefetch_->want(work_.region.stored(share(rank_, next)));
     }
     if (scale_ != 1) {
         double* reals = kernel::reals_of(rows_.data());

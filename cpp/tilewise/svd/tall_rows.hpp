@@ -12,7 +12,7 @@
 
 #include "tilewise/base/array.hpp"
 #include "tilewise/grid/grid.hpp"
-#include "tilewise/io/ahead.hpp"
+#include "tilewise/io/background.hpp"
 #include "tilewise/io/file.hpp"
 #include "tilewise/kernel/scalar.hpp"
 #include "tilewise/svd/result.hpp"
@@ -127,7 +127,7 @@ private:
     const io::Region& a_;
     int rank_, threads_;
     io::Input input_;
-    std::optional<io::Ahead> ahead_;
+    std::optional<io::Prefetch> prefetch_;
     TallSteps steps_;
     grid::Range here_;
     Array<T> rows_, panels_;

@@ -73,7 +73,7 @@ void turn_mapped(Context& context, const io::Region& from, const io::Region& to,
         if (mine.size() == 0) {
             return;
         }
-        const io::Mapping source(from, io::Mapping::Access::read);
+        const io::Mapping source(from, io::Direction::read);
         io::PosixFile result(to.path, to.name, io::PosixFile::Mode::write);
         const int threads = from.bytes() < worth_threads ? 1 : context.threads;
         std::vector<Buffer> strips(static_cast<std::size_t>(threads));

@@ -9,7 +9,7 @@
 
 #include "tilewise/dist/tall_qr.hpp"
 #include "tilewise/io/chunked.hpp"
-#include "tilewise/io/direct_reads.hpp"
+#include "tilewise/io/uncached.hpp"
 #include "tilewise/kernel/factor/chased_back.hpp"
 #include "tilewise/kernel/factor/jacobi_pair.hpp"
 #include "tilewise/kernel/factor/spread_divide.hpp"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "tilewise/base/error.hpp"
-#include "tilewise/io/chunk_unpacker.hpp"
+#include "tilewise/io/chunked.hpp"
 #include "tilewise/io/corrupt_for_test.hpp"
 #include "tilewise/mpi/mpi.hpp"
 

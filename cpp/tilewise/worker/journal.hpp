@@ -3,7 +3,6 @@
 
 #include <optional>
 
-#include "tilewise/io/checkpoints.hpp"
 #include "tilewise/io/journal.hpp"
 #include "tilewise/worker/outcome.hpp"
 

@@ -13,7 +13,7 @@
 #include "tilewise/base/shown_phase.hpp"
 #include "tilewise/base/work.hpp"
 #include "tilewise/device/facts.hpp"
-#include "tilewise/io/chunk_unpacker.hpp"
+#include "tilewise/io/chunked.hpp"
 #include "tilewise/io/mapped.hpp"
 #include "tilewise/kernel/isa/backend.hpp"
 #include "tilewise/measure/transpose_tile.hpp"

@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include "tilewise/io/file.hpp"
-#include "tilewise/io/pieces.hpp"
+#include "tilewise/io/journal.hpp"
 #include "tilewise/mpi/survival.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/events.hpp"

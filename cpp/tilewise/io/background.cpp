@@ -1,7 +1,9 @@
-// Asks the system for a few runs, then copies them, while it brings the next ones.
-#include "tilewise/io/ahead.hpp"
+// The threads: each sleeps until somebody wants something, and does it without the lock.
+#include "tilewise/io/background.hpp"
 
 #include <algorithm>
+#include <fcntl.h>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -12,7 +14,7 @@ constexpr std::int64_t under_way = std::int64_t{4} << 20;  // bytes that were as
 
 }  // namespace
 
-Ahead::Ahead(const Region& region, PosixFile::Cache cache) : region_(region) {
+Prefetch::Prefetch(const Region& region, PosixFile::Cache cache) : region_(region) {
     if (region.is_one_file() && region.bytes() > 0) {
         if (cache == PosixFile::Cache::bypassed) {
             direct_ = std::make_unique<DirectReads>(region.path, region.name);
@@ -25,7 +27,7 @@ Ahead::Ahead(const Region& region, PosixFile::Cache cache) : region_(region) {
     }
 }
 
-Ahead::~Ahead() {
+Prefetch::~Prefetch() {
     if (can_read()) {
         given_up_ = true;
         {
@@ -37,7 +39,7 @@ Ahead::~Ahead() {
     }
 }
 
-void Ahead::want(const grid::Share& stored, std::byte* data) {
+void Prefetch::want(const grid::Share& stored, std::byte* data) {
     if (can_read()) {
         Wish wish{stored, data};
         {
@@ -53,7 +55,7 @@ void Ahead::want(const grid::Share& stored, std::byte* data) {
     }
 }
 
-std::optional<std::int64_t> Ahead::take(const grid::Share& stored, const std::byte* data) {
+std::optional<std::int64_t> Prefetch::take(const grid::Share& stored, const std::byte* data) {
     if (!can_read()) {
         return std::nullopt;
     }
@@ -70,7 +72,7 @@ std::optional<std::int64_t> Ahead::take(const grid::Share& stored, const std::by
     return calls_;
 }
 
-void Ahead::rest() {
+void Prefetch::rest() {
     if (!can_read()) {
         return;
     }
@@ -83,7 +85,7 @@ void Ahead::rest() {
     given_up_ = false;
 }
 
-void Ahead::run() {
+void Prefetch::run() {
     std::unique_lock lock(mutex_);
     while (true) {
         changed_.wait(lock, [this] { return closed_ || wanted_; });
@@ -111,7 +113,7 @@ void Ahead::run() {
     }
 }
 
-std::int64_t Ahead::read(const Wish& wish) {
+std::int64_t Prefetch::read(const Wish& wish) {
     const auto item = static_cast<std::int64_t>(size_of(region_.dtype));
     const grid::Range all{0, region_.stored_rows() * region_.stored_columns()};
     std::vector<Piece> pieces;
@@ -125,6 +127,7 @@ std::int64_t Ahead::read(const Wish& wish) {
     if (direct_) {
         return wish.data == nullptr ? 0 : direct_->read(pieces, given_up_);
     }
+    // Asks the system for a few runs, then copies them, while it brings the next ones.
     std::int64_t calls = 0, asked_bytes = 0;
     auto asked = pieces.begin();
     for (auto next = pieces.begin(); next != pieces.end() && !given_up_; ++next) {
@@ -138,6 +141,62 @@ std::int64_t Ahead::read(const Wish& wish) {
         }
     }
     return calls;
+}
+
+Writeback::Writeback(const Region& region) : region_(region) {
+    if (!region.is_one_file()) {
+        return;
+    }
+    descriptor_ = open_made(region.path, O_WRONLY);
+    if (descriptor_ >= 0) {
+        thread_ = std::thread([this] { run(); });
+    }
+}
+
+Writeback::~Writeback() {
+    if (descriptor_ < 0) {
+        return;
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        closed_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+    close(descriptor_);
+}
+
+void Writeback::wrote(const grid::Block& stored) {
+    if (descriptor_ < 0 || stored.size() == 0) {
+        return;
+    }
+    const auto item = static_cast<std::int64_t>(size_of(region_.dtype));
+    const auto place = [&](std::int64_t row, std::int64_t column) {
+        return region_.offset + (row * region_.stored_columns() + column) * item;
+    };
+    const grid::Range bytes{place(stored.rows.begin, stored.columns.begin),
+                            place(stored.rows.end - 1, stored.columns.end)};
+    {
+        const std::lock_guard lock(mutex_);
+        written_ =
+            written_ ? grid::Range{std::min(written_->begin, bytes.begin), std::max(written_->end, bytes.end)} : bytes;
+    }
+    changed_.notify_one();
+}
+
+void Writeback::run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        changed_.wait(lock, [this] { return closed_ || written_; });
+        if (closed_) {
+            return;
+        }
+        const grid::Range bytes = *written_;
+        written_.reset();
+        lock.unlock();
+        sync_file_range(descriptor_, bytes.begin, bytes.size(), SYNC_FILE_RANGE_WRITE);  // a wish
+        lock.lock();
+    }
 }
 
 }  // namespace tilewise::io

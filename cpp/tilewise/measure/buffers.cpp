@@ -1,13 +1,19 @@
-// Adds up what is needed, and takes the least that any sharer found free.
-#include "tilewise/measure/memory_budget.hpp"
+// Adds up what is needed, and takes the least that any sharer found free; asks the C library for whole pages, and
+// writes each byte once.
+#include "tilewise/measure/buffers.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <string>
 
+#include "tilewise/base/error.hpp"
 #include "tilewise/base/memory.hpp"
+#include "tilewise/base/page.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::measure {
+
 namespace {
 
 using mpi::check;
@@ -58,6 +64,18 @@ std::string lacks_memory(const mpi::Communicator& comm, const BlockMemory& memor
     MemoryBudget budget{on_device ? "device" : "node", kind, most_of_free(kind), 0};
     mpi::together(comm, [&] { budget.free = memory.free_bytes(); });
     return exceeds_budget(comm, comm.node().split(on_device ? device : 0, comm.rank()), budget, bytes);
+}
+
+PrefaultedBuffer::PrefaultedBuffer(std::size_t bytes, std::byte value) : bytes_(bytes) {
+    const auto whole = static_cast<std::size_t>(rounded_to_pages(static_cast<std::int64_t>(bytes)));
+    if (whole == 0) {
+        return;
+    }
+    data_.reset(static_cast<std::byte*>(std::aligned_alloc(static_cast<std::size_t>(page), whole)));
+    if (!data_) {
+        throw MemoryError("could not get " + std::to_string(whole) + " bytes of memory for messages");
+    }
+    std::memset(data_.get(), static_cast<int>(value), whole);
 }
 
 }  // namespace tilewise::measure

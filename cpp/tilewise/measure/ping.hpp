@@ -5,6 +5,12 @@
 //               in  ◀── out                           ◀──────────── 4 bytes
 //
 //      put, get: the first alone acts on the other's window; one operation and its flush, or 64 and one flush
+//
+// Messages leave from and arrive in memory of the host or of a graphics processor:
+//
+//      malloc, pinned             MPI gets an address on the host
+//      device, managed: direct    MPI gets an address on the device, which it must know how to take
+//      device, managed: staged    device ─▶ pinned ─▶ MPI ─▶ pinned ─▶ device; the copies count as time of the message
 #pragma once
 
 #include <array>
@@ -12,15 +18,14 @@
 #include <cstdint>
 #include <string_view>
 
+#include "tilewise/base/memory.hpp"
 #include "tilewise/mpi/mpi.hpp"
-
-namespace tilewise {
-class BlockMemory;
-}
 
 namespace tilewise::measure {
 
-/// Memory of a device, and the pinned memory that MPI gets in its place; see ping_staged.cpp.
+/// Memory of a device, and the pinned memory that MPI gets in its place: a program copies messages off its device
+/// before it sends, and onto it after they have arrived. There is one stage a side: the next message is copied into it
+/// when the one before has left, also in a stream.
 struct Staging {
     BlockMemory *out = nullptr, *in = nullptr;
     std::byte *out_stage = nullptr, *in_stage = nullptr;
@@ -54,10 +59,8 @@ struct PingEntry {
 };
 
 extern const std::array<PingEntry, 8> ping_table;
-/// The same of messages that are staged, which one-sided ones are not.
-extern const std::array<PingEntry, 4> staged_table;
 
-/// The entry of the table, or null.
+/// The entry of the table, or null; `staged`: of messages that are, which one-sided ones are not.
 const PingEntry* find_ping(std::string_view name, std::string_view pattern, bool staged = false);
 
 /// An empty message there and back: when the first has its answer, the other is about to enter `run`.

@@ -1,8 +1,11 @@
-// Whether what ranks that share a memory are about to take of it is there, before any of them takes it: the system
-// hands out more than it has, and ends whoever comes to use it.
+// Memory for what is measured, and whether there is as much of it: the system hands out more than it has, and ends
+// whoever comes to use it, so ranks that share a memory look before any of them takes it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <string>
 
 #include "tilewise/base/memory.hpp"
@@ -34,5 +37,24 @@ std::string lacks_memory(const mpi::Communicator& comm, const BlockMemory& memor
 /// The graphics processor of this rank: its number within the node, modulo those that there are and that are wanted (0:
 /// all). 0 where there is none. @note Collective.
 int device_of(const mpi::Communicator& comm, int there, int wanted);
+
+/// Memory for messages: `bytes` that begin at a page, and are already there, as a program's own buffers are by the time
+/// they travel. Every byte is `value`. Not a Buffer, which would be on huge pages: MPI moves
+/// those faster than the memory that most programs send from. Throws MemoryError.
+class PrefaultedBuffer {
+public:
+    explicit PrefaultedBuffer(std::size_t bytes = 0, std::byte value = std::byte{0});
+
+    std::byte* data() const { return data_.get(); }
+    std::size_t bytes() const { return bytes_; }
+
+private:
+    struct Free {
+        void operator()(std::byte* data) const { std::free(data); }
+    };
+
+    std::size_t bytes_ = 0;
+    std::unique_ptr<std::byte, Free> data_;
+};
 
 }  // namespace tilewise::measure

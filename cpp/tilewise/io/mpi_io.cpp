@@ -1,0 +1,349 @@
+// Strategies `independent`, `collective` and `split_collective`: MPI-IO with a file view for each rank. Each rank reads
+// and writes for itself, or all with one read_all or write_all, which lets the library merge the ranks' requests.
+//
+//        split_collective    begin slab 0, end 0 │ begin 1, end 1 │ …      slab: an equal part of each rank's share
+//
+// Nothing is done between begin and end: ROMIO moves everything in begin, so nothing would overlap. It is here to be
+// compared with `collective`.
+#include "tilewise/io/mpi_io.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+#include <sys/statvfs.h>
+
+#include "tilewise/base/buffer.hpp"
+#include "tilewise/base/work.hpp"
+#include "tilewise/io/read_back.hpp"
+#include "tilewise/mpi/sum.hpp"
+#include "tilewise/mpi/together.hpp"
+
+namespace tilewise::io {
+namespace {
+
+using mpi::check;
+
+constexpr int most_interrupts = 100;
+/// Eight bytes that hardly any matrix holds; where one does hold them, the file says so.
+constexpr std::array<unsigned char, 8> mark{0xD5, 0x1B, 0xA7, 0x63, 0xF2, 0x9C, 0x4E, 0xB8};
+constexpr std::int64_t compared_at_once = std::int64_t{1} << 20;  // bytes
+
+/// A number that a call to a file leaves behind; others come from whatever a library did since.
+bool is_of_a_file(int number) {
+    constexpr std::array numbers{ENOSPC, EDQUOT, EIO, EINTR, EFBIG, ESTALE, EROFS};
+    return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+}
+
+bool is_full(const std::string& path) {
+    struct statvfs facts{};
+    return statvfs(path.c_str(), &facts) == 0 && facts.f_bavail == 0;
+}
+
+}  // namespace
+
+FileView::FileView(Context& context, const Transfer& transfer, Direction direction, const Hints& hints)
+    : context_(context),
+      transfer_(transfer),
+      direction_(direction),
+      share_(transfer.share_of(context.comm.rank())),
+      item_(mpi::type_of(transfer.region.dtype)) {
+    step([&] {
+        if (is_simulated) {
+            throw UsageError("MPI-IO is not simulated; use --io positioned");
+        }
+        check(MPI_Info_create(info_.out()), "MPI_Info_create");
+        for (const auto& [key, value] : hints) {
+            check(MPI_Info_set(info_.get(), key.c_str(), value.c_str()), "MPI_Info_set");
+        }
+    });
+    step([&] {
+        file_.release();  // of an interrupted attempt, which others may have none of: closing it would be collective
+        check(MPI_File_open(context.comm.get(), transfer.region.path.c_str(),
+                            direction == Direction::read ? MPI_MODE_RDONLY : MPI_MODE_RDWR, info_.get(), file_.out()),
+              "MPI_File_open");
+    });
+    step([&] {
+        view_ = mpi::share_of_matrix(transfer.rows(), transfer.columns(), share_, item_);
+        check(MPI_File_set_view(file_.get(), transfer.region.offset, item_, view_.get(), "native", info_.get()),
+              "MPI_File_set_view");
+    });
+}
+
+void FileView::call(const std::function<void()>& f) const {
+    errno = 0;
+    try {
+        f();
+    } catch (const Error& error) {
+        const int seen = errno;
+        std::string text = error.what();
+        int number = error.error_number();
+        if (number == 0 && error.kind() == ErrorKind::mpi) {
+            const bool full = direction_ == Direction::write && is_full(transfer_.region.path);
+            number = is_of_a_file(seen) ? seen : full ? ENOSPC : 0;
+        }
+        if (number != 0) {  // the library's words may be about something else by now
+            text = text.substr(0, text.find(" failed: ")) + " failed: " + system_reason(number);
+        }
+        throw IoError(transfer_.region.name + ": " + text, error.rank(), number);
+    }
+}
+
+void FileView::step(const std::function<void()>& f) const {
+    for (int interrupts = 0;; ++interrupts) {
+        try {
+            mpi::together(context_.comm, [&] { call(f); });
+            return;
+        } catch (const Error& error) {
+            if (error.error_number() != EINTR || interrupts == most_interrupts) {
+                throw;
+            }
+        }
+    }
+}
+
+void FileView::close() {
+    mpi::together(context_.comm, [&] {  // not a step: what is closed cannot be closed again
+        MPI_File file = file_.release();
+        call([&] { check(MPI_File_close(&file), "MPI_File_close"); });
+    });
+}
+
+FileView::Pieces FileView::pieces() const {
+    Pieces pieces{.cell = 4 * sample_cell, .turn = context_.comm.rank()};
+    mpi::Info used;
+    check(MPI_File_get_info(file_.get(), used.out()), "MPI_File_get_info");
+    const auto hint = [&](const char* key) {
+        std::array<char, 64> value{};
+        int found = 0;
+        check(MPI_Info_get(used.get(), key, static_cast<int>(value.size()) - 1, value.data(), &found), "MPI_Info_get");
+        return std::string(value.data());
+    };
+    for (const char* key : {"cb_buffer_size", "ind_rd_buffer_size"}) {
+        if (const long long size = std::atoll(hint(key).c_str()); size > 0) {
+            pieces.cell = std::min<std::int64_t>(pieces.cell, size);
+        }
+    }
+    pieces.cell = std::max(sample_bytes, pieces.cell / 4);  // so that a piece has whole cells, wherever it begins
+    if (const std::string sieves = hint("romio_ds_read"); !sieves.empty() && sieves != "disable") {
+        pieces.turn = -1;  // each rank reads pieces of its own
+    }
+    return pieces;
+}
+
+void FileView::require_moved(MPI_Status status, std::int64_t expected, const char* call) const {
+    MPI_Count moved = 0;
+    check(MPI_Get_elements_x(&status, item_, &moved), "MPI_Get_elements_x");
+    int item_bytes = 0;
+    check(MPI_Type_size(item_, &item_bytes), "MPI_Type_size");
+    // Some libraries count only what fits 31 bits, or nothing for an empty block: a short count is an error only where
+    // it can be trusted.
+    if (moved != MPI_UNDEFINED && moved < expected && expected * item_bytes < std::numeric_limits<int>::max()) {
+        throw IoError(std::string(call) + " moved " + std::to_string(moved) + " of " + std::to_string(expected) +
+                      " numbers");
+    }
+}
+
+ShortReadCheck::ShortReadCheck(Context& context, const Transfer& transfer, grid::Share share, FileView::Pieces pieces)
+    : context_(context),
+      transfer_(transfer),
+      share_(std::move(share)),
+      pieces_(pieces) {
+    for_marks([&](std::byte* place, std::int64_t bytes, std::int64_t) {
+        std::memcpy(place, mark.data(), static_cast<std::size_t>(bytes));
+    });
+    if (context.comm.rank() == 0) {
+        stat(transfer.region.path.c_str(), &before_);  // where this fails, opening fails too, and says why
+    }
+}
+
+template <class F> void ShortReadCheck::for_marks(F f) const {
+    grid::for_runs(
+        share_, transfer_.columns(), span(), [&](std::int64_t first, std::int64_t count, std::int64_t local) {
+            const std::int64_t bytes = count * transfer_.item(), some = std::min<std::int64_t>(bytes, std::ssize(mark));
+            f(transfer_.data + local * transfer_.item() + bytes - some, some, transfer_.at(first) + bytes - some);
+        });
+}
+
+void ShortReadCheck::compare(const PosixFile& file, std::int64_t first, std::int64_t count, std::int64_t local) const {
+    Buffer there(static_cast<std::size_t>(std::min(count * transfer_.item(), compared_at_once)));
+    for (std::int64_t begin = 0, end = count * transfer_.item(); begin < end; begin += compared_at_once) {
+        const std::int64_t some = std::min(end - begin, compared_at_once), offset = transfer_.at(first) + begin;
+        file.read(there.data(), some, offset);
+        const std::byte* here = transfer_.data + local * transfer_.item() + begin;
+        if (std::memcmp(here, there.data(), static_cast<std::size_t>(some)) != 0) {
+            const auto different = std::mismatch(here, here + some, there.data()).first - here;
+            throw IoError(transfer_.region.name + ": the data read differs from the file at byte " +
+                          std::to_string(offset + different) + "; did it change during the run?");
+        }
+    }
+}
+
+void ShortReadCheck::compare_with_file(bool everything) const {
+    if (share_.size() == 0) {
+        return;
+    }
+    const PosixFile file(transfer_.region.path, transfer_.region.name, PosixFile::Mode::read);
+    if (everything) {
+        grid::for_runs(
+            share_, transfer_.columns(), span(),
+            [&](std::int64_t first, std::int64_t count, std::int64_t local) { compare(file, first, count, local); });
+        return;
+    }
+    for_marks([&](const std::byte* place, std::int64_t bytes, std::int64_t offset) {
+        if (std::memcmp(place, mark.data(), static_cast<std::size_t>(bytes)) == 0) {
+            std::array<std::byte, mark.size()> there{};
+            file.read(there.data(), bytes, offset);
+            if (std::memcmp(place, there.data(), static_cast<std::size_t>(bytes)) != 0) {
+                throw IoError(transfer_.region.name + ": the read returned nothing for byte " + std::to_string(offset) +
+                              "; did it change during the run?");
+            }
+        }
+    });
+    for (const Sample& sample :
+         samples_of(share_, transfer_.columns(), transfer_.item(), span(), pieces_.cell, pieces_.turn)) {
+        compare(file, sample.first, sample.count, sample.local);
+    }
+}
+
+void ShortReadCheck::require_read() const {
+    bool same = true;
+    struct stat now{};
+    if (context_.comm.rank() == 0) {
+        const auto moment = [](const timespec& time) { return std::pair(time.tv_sec, time.tv_nsec); };
+        same = stat(transfer_.region.path.c_str(), &now) == 0 && now.st_dev == before_.st_dev &&
+               now.st_ino == before_.st_ino && now.st_size == before_.st_size &&
+               moment(now.st_mtim) == moment(before_.st_mtim) && moment(now.st_ctim) == moment(before_.st_ctim);
+    }
+    same = mpi::of_root(context_.comm, same);
+    mpi::together(context_.comm, [&] { compare_with_file(!same); });
+}
+
+namespace {
+
+/// A call of MPI-IO that moves some numbers of a view from where its pointer stands.
+struct ViewCall {
+    const char* name;
+    int (*call)(MPI_File file, std::byte* data, const mpi::Span& span, MPI_Status* status);
+};
+
+class ThroughView final : public OpenFile {
+public:
+    ThroughView(Context& context, const Transfer& transfer, Direction direction, const Hints& hints,
+                const ViewCall& read, const ViewCall& write, int slabs)
+        : context_(context),
+          transfer_(transfer),
+          direction_(direction),
+          call_(direction == Direction::read ? read : write),
+          slabs_(slabs),
+          timed_(context.ledger, context.ledger.phase(), Step::file,
+                 std::string(call_.name) + " " + transfer.region.name),
+          view_(context, transfer, direction, hints) {
+        if (direction == Direction::read) {
+            check_.emplace(context, transfer, view_.share(), view_.pieces());
+        }
+    }
+
+    void move() override {
+        const std::int64_t size = view_.share().size(), bytes = size * transfer_.item();
+        for (int slab = 0; slab < slabs_; ++slab) {
+            view_.step([&] { once(size * slab / slabs_, size * (slab + 1) / slabs_); });
+            context_.ledger.count().io_calls += 1;
+            if (slabs_ > 1) {
+                context_.report(context_.ledger.phase(), static_cast<double>(slab + 1) / slabs_);
+            }
+        }
+        if (direction_ == Direction::write) {
+            context_.ledger.count().written += bytes;
+        } else {
+            context_.ledger.count().read += bytes;
+            context_.ledger.count().useful += bytes;
+        }
+    }
+
+    void move_part(std::int64_t begin, std::int64_t end) override {
+        view_.call([&] { once(begin, end); });
+    }
+
+    void close() override {
+        if (check_) {
+            check_->require_read();
+        }
+        view_.close();
+    }
+
+private:
+    /// The call for elements [begin, end) of the share; it begins at the right place of the view even if it is done
+    /// again.
+    void once(std::int64_t begin, std::int64_t end) const {
+        const mpi::Span span(end - begin, view_.item());
+        MPI_Status status{};
+        check(MPI_File_seek(view_.get(), begin, MPI_SEEK_SET), "MPI_File_seek");
+        const int code = call_.call(view_.get(), transfer_.data + begin * transfer_.item(), span, &status);
+        if (code != MPI_SUCCESS) {
+            const std::int64_t first = elements_of(view_.share(), transfer_.columns(), begin, end).begin;
+            check(code,
+                  (std::string(call_.name) + " from byte " + std::to_string(transfer_.at(first)) + " on").c_str());
+        }
+        if (transfer_.counts) {
+            view_.require_moved(status, end - begin, call_.name);
+        }
+    }
+
+    Context& context_;
+    const Transfer& transfer_;
+    Direction direction_;
+    ViewCall call_;
+    int slabs_;
+    const Timed timed_;
+    FileView view_;
+    std::optional<ShortReadCheck> check_;
+};
+
+}  // namespace
+
+Strategy make_independent(const Hints& hints) {
+    constexpr ViewCall read{"MPI_File_read",
+                            [](MPI_File file, std::byte* data, const mpi::Span& span, MPI_Status* status) {
+                                return MPI_File_read(file, data, span.count(), span.type(), status);
+                            }};
+    constexpr ViewCall write{"MPI_File_write",
+                             [](MPI_File file, std::byte* data, const mpi::Span& span, MPI_Status* status) {
+                                 return MPI_File_write(file, data, span.count(), span.type(), status);
+                             }};
+    return strategy_of<ThroughView>(hints, read, write, 1);
+}
+
+Strategy make_collective(const Hints& hints) {
+    constexpr ViewCall read{"MPI_File_read_all",
+                            [](MPI_File file, std::byte* data, const mpi::Span& span, MPI_Status* status) {
+                                return MPI_File_read_all(file, data, span.count(), span.type(), status);
+                            }};
+    constexpr ViewCall write{"MPI_File_write_all",
+                             [](MPI_File file, std::byte* data, const mpi::Span& span, MPI_Status* status) {
+                                 return MPI_File_write_all(file, data, span.count(), span.type(), status);
+                             }};
+    return strategy_of<ThroughView>(hints, read, write, 1);
+}
+
+Strategy make_split_collective(const Hints& hints) {
+    constexpr int slabs = 8;
+    // The end is called after a failure, too: only one call may be begun.
+    constexpr ViewCall read{"MPI_File_read_all_begin",
+                            [](MPI_File file, std::byte* data, const mpi::Span& span, MPI_Status* status) {
+                                const int begun = MPI_File_read_all_begin(file, data, span.count(), span.type());
+                                const int ended = MPI_File_read_all_end(file, data, status);
+                                return begun != MPI_SUCCESS ? begun : ended;
+                            }};
+    constexpr ViewCall write{"MPI_File_write_all_begin",
+                             [](MPI_File file, std::byte* data, const mpi::Span& span, MPI_Status* status) {
+                                 const int begun = MPI_File_write_all_begin(file, data, span.count(), span.type());
+                                 const int ended = MPI_File_write_all_end(file, data, status);
+                                 return begun != MPI_SUCCESS ? begun : ended;
+                             }};
+    return strategy_of<ThroughView>(hints, read, write, slabs);
+}
+
+}  // namespace tilewise::io
