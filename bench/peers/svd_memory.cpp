@@ -18,9 +18,11 @@
 #include <vector>
 
 #include "tilewise/base/random.hpp"
+#include "tilewise/dist/column_qr.hpp"
+#include "tilewise/kernel/factor/gesdd.hpp"
 #include "tilewise/kernel/factor/lapack.hpp"
-#include "tilewise/kernel/factor/svd_local.hpp"
 #include "tilewise/kernel/factor/two_stage.hpp"
+#include "tilewise/svd/jacobi_alone.hpp"
 
 namespace {
 
@@ -51,14 +53,14 @@ void product(bool transposed, const Columns& a, bool b_transposed, const Columns
 Matrix orthonormal(std::int64_t rows, std::int64_t count, std::uint64_t first_row) {
     Matrix q(rows, count);
     fill_normal(q.columns(), first_row);
-    const Team alone;
-    const SpreadQr factored =
-        spread_qr<double>({q.columns(), std::vector<int>(static_cast<std::size_t>(count), 0)}, alone, 1);
+    const dist::ColumnComm alone;
+    const dist::ColumnQr factored =
+        dist::column_qr<double>({q.columns(), std::vector<int>(static_cast<std::size_t>(count), 0)}, alone, 1);
     Matrix columns(rows, count);
     for (std::int64_t c = 0; c < count; ++c) {
         columns.column(c)[c] = 1;
     }
-    apply_q(factored, columns.columns(), alone, 1);
+    dist::apply_q(factored, columns.columns(), alone, 1);
     return columns;
 }
 
@@ -122,7 +124,7 @@ struct Result {
     Matrix u, v;
     bool v_transposed = false;  ///< v holds Vᵀ
     std::vector<double> sigma;
-    SvdFacts facts{};
+    svd::JacobiFacts facts{};
     TwoStageSvd::Seconds stages{};
 };
 
@@ -178,11 +180,11 @@ double decompose(const std::string& side, Matrix& a, Result& out, int threads) {
             value *= work[0] / work[1];
         }
     } else {
-        SvdOptions options;
+        svd::JacobiOptions options;
         options.threads = threads;
         options.eigen_start = side == "eigen";
         options.inner = side == "rotations" ? Inner::rotations : Inner::blocks;
-        out.facts = jacobi_svd(a.columns(), out.sigma.data(), out.u.columns(), out.v.columns(), options);
+        out.facts = svd::jacobi_svd(a.columns(), out.sigma.data(), out.u.columns(), out.v.columns(), options);
     }
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -218,7 +220,7 @@ void print(Side& side, const Matrix& a, const std::vector<double>& expected) {
         std::cout << R"(, "band": )" << s.band << R"(, "chase": )" << s.chase << R"(, "divide": )" << s.divide
                   << R"(, "back": )" << s.back;
     }
-    const SvdFacts& f = r.facts;
+    const svd::JacobiFacts& f = r.facts;
     if (!f.start.empty()) {
         std::cout << R"(, "start": ")" << f.start << R"(", "fallback": ")" << f.fallback << R"(", "converged": )"
                   << (f.converged ? "true" : "false") << R"(, "stages": [)" << f.start_seconds << ", "

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "io_cases.hpp"
-#include "tilewise/kernel/factor/svd_local.hpp"
+#include "tilewise/kernel/factor/gesdd.hpp"
 #include "tilewise/svd/jacobi.hpp"
 #include "tilewise/svd/svd.hpp"
 

@@ -12,7 +12,7 @@
 #include "io_cases.hpp"
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/codec/convert.hpp"
-#include "tilewise/kernel/factor/svd_local.hpp"
+#include "tilewise/kernel/factor/gesdd.hpp"
 #include "tilewise/svd/proof.hpp"
 
 namespace tilewise::test::svd_files {

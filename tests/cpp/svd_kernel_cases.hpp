@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "tilewise/base/random.hpp"
+#include "tilewise/kernel/factor/gesdd.hpp"
 #include "tilewise/kernel/factor/jacobi_pair.hpp"
 #include "tilewise/kernel/factor/lapack.hpp"
-#include "tilewise/kernel/factor/svd_local.hpp"
 
 namespace svd_cases {
 

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "svd_kernel_cases.hpp"
+#include "tilewise/svd/jacobi_alone.hpp"
+#include "tilewise/svd/jacobi_ends.hpp"
 
 using namespace svd_cases;
 
@@ -15,13 +17,13 @@ namespace {
 struct Decomposition {
     Matrix u, v;
     std::vector<double> sigma;
-    SvdFacts facts;
+    svd::JacobiFacts facts;
 };
 
-Decomposition decompose(const Matrix& a, const SvdOptions& options) {
+Decomposition decompose(const Matrix& a, const svd::JacobiOptions& options) {
     Decomposition d{
         Matrix(a.rows, a.count), Matrix(a.count, a.count), std::vector<double>(static_cast<std::size_t>(a.count)), {}};
-    d.facts = jacobi_svd(a.columns(), d.sigma.data(), d.u.columns(), d.v.columns(), options);
+    d.facts = svd::jacobi_svd(a.columns(), d.sigma.data(), d.u.columns(), d.v.columns(), options);
     return d;
 }
 
@@ -146,7 +148,7 @@ TEST_CASE("hard matrices are decomposed from every start") {
             for (const Inner inner : {Inner::blocks, Inner::rotations}) {
                 CAPTURE(hard.name);
                 CAPTURE(eigen);
-                SvdOptions options;
+                svd::JacobiOptions options;
                 options.eigen_start = eigen;
                 options.inner = inner;
                 options.threads = 2;
@@ -182,7 +184,7 @@ TEST_CASE("mild grading of columns or rows leaves small singular values twelve d
                 CAPTURE(least);
                 CAPTURE(rows);
                 CAPTURE(eigen);
-                SvdOptions options;
+                svd::JacobiOptions options;
                 options.eigen_start = eigen;
                 const Decomposition d = decompose(a, options);
                 check_decomposition(a, d);
@@ -291,7 +293,7 @@ TEST_CASE("any scale of the whole matrix, to the ends of the range of numbers") 
         for (const int exponent : {-1000, -300, 300, 1000}) {
             CAPTURE(exponent);
             const double scale = std::ldexp(1.0, exponent);
-            SvdOptions options;
+            svd::JacobiOptions options;
             options.eigen_start = eigen;
             Decomposition d = decompose(scaled_columns(copy_of(a), [&](std::int64_t) { return scale; }), options);
             for (double& value : d.sigma) {
@@ -310,13 +312,13 @@ TEST_CASE("any scale of the whole matrix, to the ends of the range of numbers") 
 TEST_CASE("singular values alone are the same values") {
     const Matrix a = normal_matrix(120, 70);
     std::vector<double> sigma(70);
-    const SvdFacts facts = jacobi_svd(a.columns(), sigma.data(), {}, {}, {});
+    const svd::JacobiFacts facts = svd::jacobi_svd(a.columns(), sigma.data(), {}, {}, {});
     CHECK(facts.converged);
     CHECK(relative_error(sigma, decompose(a, {}).sigma) <= 1e-14);
 }
 
 TEST_CASE("the sweep limit ends what has not converged, and says so") {
-    SvdOptions options;
+    svd::JacobiOptions options;
     options.eigen_start = false;
     options.most_sweeps = 1;
     const Decomposition d = decompose(normal_matrix(80, 80), options);
@@ -330,7 +332,7 @@ TEST_CASE("completed columns are orthonormal and the others stay") {
         const Matrix a = normal_matrix(45, 30);
         Decomposition d = decompose(a, {});
         const Matrix before = copy_of(d.u);
-        complete(SpreadColumns{d.u.columns(), std::vector<int>(30, 0)}, from, Team(), 2);
+        svd::complete(dist::SpreadColumns{d.u.columns(), std::vector<int>(30, 0)}, from, dist::ColumnComm(), 2);
         CHECK(orthogonality(d.u.columns()) <= 1e-13);
         CHECK(std::equal(before.data(), before.column(0) + from * before.stride, d.u.data()));
     }

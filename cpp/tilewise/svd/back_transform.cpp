@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-#include "tilewise/dist/rank_team.hpp"
+#include "tilewise/dist/column_comm.hpp"
 #include "tilewise/kernel/factor/jacobi_pair.hpp"
 #include "tilewise/kernel/factor/lapack_work.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
@@ -42,10 +42,10 @@ template <class T> class BackTransform {
     static constexpr std::int64_t item = sizeof(T);
 
 public:
-    BackTransform(Context& context, const dist::RankTeam& team, const Work& work, Preconditioned<T>& start,
+    BackTransform(Context& context, const dist::ColumnComm& comm, const Work& work, Preconditioned<T>& start,
                   std::int64_t components, double energy)
         : context_(context),
-          team_(team),
+          comm_(comm),
           work_(work),
           start_(start),
           kept_(components),
@@ -165,19 +165,19 @@ private:
         const Timed timed(context_.ledger, Phase::compute, "vectors");
         const auto count = std::ssize(places_);
         sigma_.resize(places_.size());
-        kernel::FactorsOf<T>& factors = start_.sweeps.factors;
+        FactorsOf<T>& factors = start_.sweeps.factors;
         const bool reflected = factors.rows > x_.rows;
         if (reflected && !values_only) {
             u_ = MatrixOf<T>(factors.rows, count);
         }
         const ColumnsOf<T> u = reflected ? u_.columns() : x_.columns();
-        kernel::finish_columns(factors, x_.columns(), !values_only, u, sigma_.data(), team_, context_.threads);
+        finish_columns(factors, x_.columns(), !values_only, u, sigma_.data(), comm_, context_.threads);
         if (!reflected && !values_only) {
             u_ = std::move(x_);
         }
         x_ = {};
         factors.memory1 = {};
-        kernel::turn_back(factors, v_.columns(), team_, context_.threads);
+        turn_back(factors, v_.columns(), comm_, context_.threads);
         factors = {};
     }
 
@@ -205,8 +205,8 @@ private:
     /// Singular values of 0 have no columns of U yet.
     void complete(const std::vector<double>& s) {
         const Timed timed(context_.ledger, Phase::compute, "complete U");
-        kernel::complete(kernel::SpreadColumnsOf<T>{u_.columns(), owners_},
-                         std::find(s.begin(), s.end(), 0.0) - s.begin(), team_, context_.threads);
+        svd::complete(dist::SpreadColumnsOf<T>{u_.columns(), owners_}, std::find(s.begin(), s.end(), 0.0) - s.begin(),
+                      comm_, context_.threads);
     }
 
     void gather_u(Array<T>& to, const dist::Wanted& wanted) const {
@@ -329,7 +329,7 @@ private:
     }
 
     Context& context_;
-    const dist::RankTeam& team_;
+    const dist::ColumnComm& comm_;
     const Work& work_;
     Preconditioned<T>& start_;
     std::int64_t kept_;
@@ -344,18 +344,18 @@ private:
 
 }  // namespace
 
-template <class T> SvdFactors<T> back_transform(Context& context, const dist::RankTeam& team, const Work& work,
+template <class T> SvdFactors<T> back_transform(Context& context, const dist::ColumnComm& comm, const Work& work,
                                                 ColumnBlocks<T>& blocks, Preconditioned<T>& start,
                                                 const std::function<Range(int rank)>& columns_of,
                                                 std::int64_t components, double energy, bool values_only,
                                                 double scale) {
-    return BackTransform<T>(context, team, work, start, components, energy)(blocks, columns_of, values_only, scale);
+    return BackTransform<T>(context, comm, work, start, components, energy)(blocks, columns_of, values_only, scale);
 }
 
-template SvdFactors<double> back_transform(Context&, const dist::RankTeam&, const Work&, ColumnBlocks<double>&,
+template SvdFactors<double> back_transform(Context&, const dist::ColumnComm&, const Work&, ColumnBlocks<double>&,
                                            Preconditioned<double>&, const std::function<Range(int rank)>&, std::int64_t,
                                            double, bool, double);
-template SvdFactors<kernel::Complex> back_transform(Context&, const dist::RankTeam&, const Work&,
+template SvdFactors<kernel::Complex> back_transform(Context&, const dist::ColumnComm&, const Work&,
                                                     ColumnBlocks<kernel::Complex>&, Preconditioned<kernel::Complex>&,
                                                     const std::function<Range(int rank)>&, std::int64_t, double, bool,
                                                     double);

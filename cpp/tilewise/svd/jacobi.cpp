@@ -180,7 +180,7 @@ public:
           of_qr_(work_, options, options.qr_blocks > 0 ? options.qr_blocks : options.blocks, context.comm.size()),
           components_(options.components > 0 ? options.components : work_.n),
           root_task_(context),
-          team_(context, root_task_),
+          comm_(context, root_task_),
           source_(context, work_, options.read, options.hints),
           writer_(reserve(files)) {}
 
@@ -231,7 +231,7 @@ private:
 
     SvdFactors<T> run_once(bool last) {
         Preconditioned<T> begun = precondition(
-            context_, team_, source_, work_, kind(), options_.share_eigen, !options_.values_only,
+            context_, comm_, source_, work_, kind(), options_.share_eigen, !options_.values_only,
             [this](int rank, bool by_eigen) { return cut_after(!by_eigen).columns_of(rank); }, !last);
         const bool by_qr = begun.used == StartKind::qr;
         cut_ = &cut_after(by_qr);
@@ -272,7 +272,7 @@ private:
         if (last) {
             note(begun, swept);
         }
-        return back_transform(context_, team_, work_, *blocks, begun, columns, components_, options_.energy,
+        return back_transform(context_, comm_, work_, *blocks, begun, columns, components_, options_.energy,
                               options_.values_only, source_.scale());
     }
 
@@ -355,7 +355,7 @@ private:
     std::int64_t components_;
     double tolerance_ = 0;
     dist::RootTask root_task_;
-    dist::RankTeam team_;
+    dist::ColumnComm comm_;
     Source<T> source_;
     Writer writer_;
     Outcome outcome_;

@@ -18,12 +18,12 @@
 #include <vector>
 
 #include "tilewise/base/array.hpp"
-#include "tilewise/dist/rank_team.hpp"
+#include "tilewise/dist/column_comm.hpp"
 #include "tilewise/dist/tall_qr.hpp"
 #include "tilewise/grid/ring.hpp"
 #include "tilewise/kernel/factor/jacobi.hpp"
-#include "tilewise/kernel/factor/svd_start.hpp"
 #include "tilewise/mpi/exchange/exchange.hpp"
+#include "tilewise/svd/jacobi_ends.hpp"
 #include "tilewise/svd/source.hpp"
 #include "tilewise/svd/svd.hpp"
 
@@ -91,7 +91,7 @@ private:
 };
 
 template <class T> struct Preconditioned {
-    kernel::SweepStartOf<T> sweeps;  ///< where they begin
+    SweepStartOf<T> sweeps;  ///< where they begin
     StartKind used = StartKind::none;
     std::unique_ptr<dist::TallQr<T>> rows_of_q;  ///< of a tall W whose vectors are wanted; else empty
 };
@@ -109,9 +109,9 @@ bool by_rows_first(const Work& work, int ranks, StartKind kind);
 /// its columns of both factors, of X, and of what is sent and received meanwhile; with `none` its columns of X, and of
 /// what is sent and received. @note Collective; throws the same Error on every rank, or aborts the job where ranks
 /// already wait.
-template <class T> Preconditioned<T> precondition(Context& context, const dist::RankTeam& team, Source<T>& source,
+template <class T> Preconditioned<T> precondition(Context& context, const dist::ColumnComm& comm, Source<T>& source,
                                                   const Work& work, StartKind kind, bool share_eigen, bool want_v,
-                                                  const kernel::ColumnsOfRank& wanted, bool again);
+                                                  const ColumnsOfRank& wanted, bool again);
 
 using mpi::ExchangeKind;
 
@@ -178,7 +178,7 @@ template <class T> struct SvdFactors {
 /// `values_only`: no vectors. `start` has served when it returns. Memory, in numbers per rank: twice its
 /// columns of X and V, and its parts of U and V. @note Collective; throws the same Error on every rank, or
 /// aborts the job where ranks already wait.
-template <class T> SvdFactors<T> back_transform(Context& context, const dist::RankTeam& team, const Work& work,
+template <class T> SvdFactors<T> back_transform(Context& context, const dist::ColumnComm& comm, const Work& work,
                                                 ColumnBlocks<T>& blocks, Preconditioned<T>& start,
                                                 const std::function<grid::Range(int rank)>& columns_of,
                                                 std::int64_t components, double energy, bool values_only, double scale);

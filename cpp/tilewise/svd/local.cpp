@@ -19,8 +19,8 @@
 #include <string>
 
 #include "tilewise/base/array.hpp"
-#include "tilewise/dist/rank_team.hpp"
-#include "tilewise/kernel/factor/svd_local.hpp"
+#include "tilewise/dist/column_comm.hpp"
+#include "tilewise/kernel/factor/gesdd.hpp"
 #include "tilewise/kernel/factor/two_stage.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/repeat.hpp"

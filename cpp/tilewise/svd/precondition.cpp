@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "tilewise/base/threads.hpp"
-#include "tilewise/dist/rank_team.hpp"
+#include "tilewise/dist/column_comm.hpp"
 #include "tilewise/kernel/factor/lapack.hpp"
 #include "tilewise/kernel/isa/backend.hpp"
 #include "tilewise/kernel/product/gemm.hpp"
@@ -41,13 +41,13 @@ bool by_rows_first(const Work& work, int ranks, StartKind kind) {
     return kind != StartKind::none && ranks > 1 && 100 * work.m >= tall_percent * work.n;
 }
 
-template <class T> Preconditioned<T> precondition(Context& context, const dist::RankTeam& team, Source<T>& source,
+template <class T> Preconditioned<T> precondition(Context& context, const dist::ColumnComm& comm, Source<T>& source,
                                                   const Work& work, StartKind kind, bool share_eigen, bool want_v,
-                                                  const kernel::ColumnsOfRank& wanted, bool again) {
+                                                  const ColumnsOfRank& wanted, bool again) {
     Preconditioned<T> begun;
     Array<T> memory;
-    const grid::Partition columns(work.n, team.size());
-    const bool tall = by_rows_first(work, team.size(), kind);
+    const grid::Partition columns(work.n, comm.size());
+    const bool tall = by_rows_first(work, comm.size(), kind);
     if (tall) {
         begun.rows_of_q = factor_rows(context, source, work);
         if (!again) {
@@ -67,29 +67,29 @@ template <class T> Preconditioned<T> precondition(Context& context, const dist::
     }
     const Timed timed(context.ledger, Phase::compute, "start");
     const std::int64_t rows = tall ? work.n : work.m;
-    const kernel::SpreadColumnsOf<T> a{{memory.data(), rows, columns[team.rank()].size(), rows},
-                                       dist::owners_of(columns)};
+    const dist::SpreadColumnsOf<T> a{{memory.data(), rows, columns[comm.rank()].size(), rows},
+                                     dist::owners_of(columns)};
     if (kind == StartKind::none) {
         kernel::MatrixOf<T>& x = begun.sweeps.x;
         x.rows = x.stride = begun.sweeps.factors.rows = work.m;
-        x.count = wanted(team.rank(), true).size();
+        x.count = wanted(comm.rank(), true).size();
         begun.sweeps.factors.columns = work.n;
         x.memory = dist::redistribute_columns(context, a.mine, a.owners,
                                               [&](int rank) { return grid::Block{{0, work.m}, wanted(rank, true)}; });
         return begun;
     }
     // Ranks that share it decide alike by the same numbers: to the last bit, which takes processors that round alike.
-    const auto eigen = kind != StartKind::eigen                                 ? kernel::EigenStart::none
-                       : share_eigen && mpi::is_same(context.comm, processor()) ? kernel::EigenStart::shared
-                                                                                : kernel::EigenStart::on_root;
-    begun.sweeps = kernel::start_sweeps(a, std::move(memory), eigen, want_v, wanted, team, context.threads);
+    const auto eigen = kind != StartKind::eigen                                 ? EigenStart::none
+                       : share_eigen && mpi::is_same(context.comm, processor()) ? EigenStart::shared
+                                                                                : EigenStart::on_root;
+    begun.sweeps = start_sweeps(a, std::move(memory), eigen, want_v, wanted, comm, context.threads);
     begun.used = begun.sweeps.eigen ? StartKind::eigen : StartKind::qr;
     if (tall) {
         begun.sweeps.steps.insert(0, "QR of the ranks' rows, ");
     }
     if (!want_v) {  // without vectors nothing is turned back: of the factors the sizes and the scale are enough
-        kernel::FactorsOf<T>& f = begun.sweeps.factors;
-        kernel::FactorsOf<T> few;
+        FactorsOf<T>& f = begun.sweeps.factors;
+        FactorsOf<T> few;
         few.rows = f.rows;
         few.columns = f.columns;
         few.scale = f.scale;
@@ -98,10 +98,9 @@ template <class T> Preconditioned<T> precondition(Context& context, const dist::
     return begun;
 }
 
-template Preconditioned<double> precondition(Context&, const dist::RankTeam&, Source<double>&, const Work&, StartKind,
-                                             bool, bool, const kernel::ColumnsOfRank&, bool);
-template Preconditioned<kernel::Complex> precondition(Context&, const dist::RankTeam&, Source<kernel::Complex>&,
-                                                      const Work&, StartKind, bool, bool, const kernel::ColumnsOfRank&,
-                                                      bool);
+template Preconditioned<double> precondition(Context&, const dist::ColumnComm&, Source<double>&, const Work&, StartKind,
+                                             bool, bool, const ColumnsOfRank&, bool);
+template Preconditioned<kernel::Complex> precondition(Context&, const dist::ColumnComm&, Source<kernel::Complex>&,
+                                                      const Work&, StartKind, bool, bool, const ColumnsOfRank&, bool);
 
 }  // namespace tilewise::svd

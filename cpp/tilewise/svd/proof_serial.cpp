@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tilewise/kernel/factor/svd_local.hpp"
+#include "tilewise/kernel/factor/gesdd.hpp"
 #include "tilewise/kernel/product/product.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/proof.hpp"

@@ -44,7 +44,7 @@
 #include "tilewise/base/random.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/dist/tall_qr.hpp"
-#include "tilewise/kernel/factor/svd_local.hpp"
+#include "tilewise/kernel/factor/gesdd.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"

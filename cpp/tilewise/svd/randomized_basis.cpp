@@ -6,9 +6,9 @@
 
 #include "tilewise/base/threads.hpp"
 #include "tilewise/dist/tall_qr.hpp"
+#include "tilewise/kernel/factor/gesdd.hpp"
 #include "tilewise/kernel/factor/lapack.hpp"
 #include "tilewise/kernel/factor/lapack_work.hpp"
-#include "tilewise/kernel/factor/svd_local.hpp"
 #include "tilewise/kernel/product/product.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/together.hpp"

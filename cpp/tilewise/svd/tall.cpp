@@ -22,16 +22,17 @@
 
 #include "tilewise/base/array.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/dist/rank_team.hpp"
+#include "tilewise/dist/column_comm.hpp"
 #include "tilewise/dist/tall_qr.hpp"
+#include "tilewise/kernel/factor/gesdd.hpp"
 #include "tilewise/kernel/factor/lapack_number.hpp"
 #include "tilewise/kernel/factor/stacked_qr.hpp"
-#include "tilewise/kernel/factor/svd_local.hpp"
 #include "tilewise/kernel/scalar.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
+#include "tilewise/svd/jacobi_alone.hpp"
 #include "tilewise/svd/result.hpp"
 #include "tilewise/svd/source.hpp"
 #include "tilewise/svd/svd.hpp"
@@ -176,8 +177,8 @@ bool by_rotations(TriangleSvd<double>& found, std::int64_t n, double* r, int thr
     Array<double> copy(n * n), v(n * n);
     std::copy_n(r, n * n, copy.data());
     const kernel::Columns u{found.u.data(), n, n, n};
-    const kernel::SvdFacts facts =
-        kernel::jacobi_svd({copy.data(), n, n, n}, found.s.data(), u, {v.data(), n, n, n}, {.threads = threads});
+    const JacobiFacts facts =
+        jacobi_svd({copy.data(), n, n, n}, found.s.data(), u, {v.data(), n, n, n}, {.threads = threads});
     const auto line = n * static_cast<std::int64_t>(sizeof(double));
     kernel::transpose(v.raw(), line, n, n, sizeof(double), found.vh.raw(), line, threads);
     return facts.converged;

@@ -7,15 +7,15 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "tilewise/dist/column_qr.hpp"
+#include "tilewise/dist/distributed_stedc.hpp"
+#include "tilewise/dist/distributed_sytrd.hpp"
+#include "tilewise/dist/gram_eigen.hpp"
 #include "tilewise/dist/tall_qr.hpp"
 #include "tilewise/io/chunked.hpp"
 #include "tilewise/io/uncached.hpp"
 #include "tilewise/kernel/factor/chased_back.hpp"
 #include "tilewise/kernel/factor/jacobi_pair.hpp"
-#include "tilewise/kernel/factor/spread_divide.hpp"
-#include "tilewise/kernel/factor/spread_eigen.hpp"
-#include "tilewise/kernel/factor/spread_qr.hpp"
-#include "tilewise/kernel/factor/spread_reduction.hpp"
 #include "tilewise/kernel/factor/two_stage.hpp"
 #include "tilewise/kernel/sweep/sweep.hpp"
 #include "tilewise/kernel/text/text.hpp"
@@ -84,15 +84,15 @@ constexpr Constant constants[] = {
     {"svd.chunk_factor", dist::chunk_factor},
     {"svd.least_chunk_rows", svd::least_chunk_rows},
     {"svd.rotated_rows", kernel::rotated_rows},
-    {"svd.factored_columns", kernel::factored_columns},
-    {"svd.reduced_columns", kernel::reduced_columns},
-    {"svd.shared_leaf", kernel::shared_leaf},
-    {"svd.applied_reflectors", kernel::applied_reflectors},
+    {"svd.factored_columns", dist::factored_columns},
+    {"svd.reduced_columns", dist::reduced_columns},
+    {"svd.shared_leaf", dist::shared_leaf},
+    {"svd.applied_reflectors", dist::applied_reflectors},
     {"svd.band_width", kernel::band_width},
     {"svd.slab_columns", kernel::slab_columns},
     {"svd.sweeps_in_block", kernel::sweeps_in_block},
-    {"svd.sketch_oversampling", kernel::sketch_oversampling},
-    {"svd.gram_panel_columns", kernel::gram_panel_columns},
+    {"svd.sketch_oversampling", dist::sketch_oversampling},
+    {"svd.gram_panel_columns", dist::gram_panel_columns},
     {"svd.lane_panel_bytes", svd::Panels::lane_panel_bytes},
     {"svd.shared_panel_bytes", svd::Panels::shared_panel_bytes},
     {"svd.lane_vector_bytes", svd::Panels::lane_vector_bytes},

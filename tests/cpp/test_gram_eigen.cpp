@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "svd_cases.hpp"
-#include "tilewise/dist/rank_team.hpp"
+#include "tilewise/dist/column_comm.hpp"
+#include "tilewise/dist/distributed_stedc.hpp"
+#include "tilewise/dist/gram_eigen.hpp"
 #include "tilewise/kernel/factor/lapack_number.hpp"
-#include "tilewise/kernel/factor/spread_divide.hpp"
-#include "tilewise/kernel/factor/spread_eigen.hpp"
 
 using namespace tilewise;
 using namespace tilewise::test;
@@ -24,7 +24,7 @@ struct Ranks {
     Ledger ledger;
     Context context{comm, ledger, 1};
     dist::RootTask root_task{context};
-    dist::RankTeam team{context, root_task};
+    dist::ColumnComm team{context, root_task};
 
     Ranks() { ledger.start(Phase::compute); }
 };
@@ -100,17 +100,17 @@ template <class T> void check_gram(const Numbers<T>& a, std::int64_t rows, std::
     for (std::int64_t c = 0; c < mine.count; ++c) {
         std::copy_n(a.data() + (columns[me].begin + c) * rows, rows, mine.column(c));
     }
-    const kernel::SpreadColumnsOf<T> spread{mine.columns(), dist::owners_of(columns)};
-    kernel::Tridiagonal<T> t = kernel::reduce(kernel::gram(spread, shared, ranks.team, 1), ranks.team, 1);
+    const dist::SpreadColumnsOf<T> spread{mine.columns(), dist::owners_of(columns)};
+    dist::Tridiagonal<T> t = dist::reduce(dist::gram(spread, shared, ranks.team, 1), ranks.team, 1);
     const double limit = 2e-14 * std::sqrt(static_cast<double>(n + 20));
     if (me == 0) {
-        const std::vector<double> found = kernel::eigenvalues(t);
+        const std::vector<double> found = dist::eigenvalues(t);
         for (std::size_t i = 0; i < values.size(); ++i) {
             CHECK(std::abs(found[i] - values[i]) <= limit * values.back());
         }
     }
     const auto wanted = backwards(n, size);
-    const kernel::MatrixOf<T> v = kernel::eigenvectors(std::move(t), wanted, ranks.team, 1);
+    const kernel::MatrixOf<T> v = dist::eigenvectors(std::move(t), wanted, ranks.team, 1);
     check_vectors<T>(
         ranks.comm, g, v.data(), v.stride, n, wanted(me), [&](std::int64_t c) { return values[at(n - 1 - c)]; }, limit);
 }
@@ -127,7 +127,7 @@ void check_tridiagonal(const std::vector<double>& diagonal, const std::vector<do
     }
     const std::vector<double> values = values_by_lapack(dense, n);
     const auto wanted = backwards(n, ranks.comm.size());
-    const Array<double> mine = kernel::shared_vectors(diagonal, beside, wanted, ranks.team, 1, leaf);
+    const Array<double> mine = dist::distributed_stedc(diagonal, beside, wanted, ranks.team, 1, leaf);
     check_vectors<double>(
         ranks.comm, dense, mine.data(), n, n, wanted(ranks.comm.rank()), [&](std::int64_t c) { return values[at(c)]; },
         1e-14 * std::sqrt(static_cast<double>(n + 20)));

@@ -1,5 +1,5 @@
 // What precedes the sweeps of a Jacobi SVD, and what follows them, of columns that are spread over the ranks
-// of a team.
+// of a comm.
 //
 //      A = Q1·(X·Vᵀ)·Q2·Pᵀ,  and at the end  X = Y·Σ,  so that  U = Q1·Y,  V' = P·Q2ᵀ·V.
 //
@@ -17,17 +17,17 @@
 #include <string>
 #include <vector>
 
-#include "tilewise/kernel/factor/spread_qr.hpp"
+#include "tilewise/dist/column_qr.hpp"
 
-namespace tilewise::kernel {
+namespace tilewise::svd {
 
 /// The orthogonal factors on both sides of what is swept, as reflectors that each rank has some of, and the
 /// scale. Without reflectors both are I.
 template <class T> struct FactorsOf {
-    std::int64_t rows = 0, columns = 0;  ///< of A
-    double scale = 1;                    ///< A was divided by this power of two
-    MatrixOf<T> memory1, memory2;        ///< of this rank's columns of q1 and q2
-    SpreadQrOf<T> q1, q2;
+    std::int64_t rows = 0, columns = 0;    ///< of A
+    double scale = 1;                      ///< A was divided by this power of two
+    kernel::MatrixOf<T> memory1, memory2;  ///< of this rank's columns of q1 and q2
+    dist::ColumnQrOf<T> q1, q2;
     std::vector<int> permutation;  ///< column j of A·P is column permutation[j] of A
     std::vector<int> row_order;    ///< row i of what was factored is row row_order[i] of A; empty: as they are
 
@@ -37,8 +37,8 @@ using Factors = FactorsOf<double>;
 
 /// Where the sweeps begin; of X and V the columns of this rank.
 template <class T> struct SweepStartOf {
-    MatrixOf<T> x;  ///< rows×columns (eigen start) or columns×columns
-    MatrixOf<T> v;  ///< columns×columns, V0; empty where it is I or not wanted
+    kernel::MatrixOf<T> x;  ///< rows×columns (eigen start) or columns×columns
+    kernel::MatrixOf<T> v;  ///< columns×columns, V0; empty where it is I or not wanted
     FactorsOf<T> factors;
     bool eigen = false;    ///< whether X = A·V0 from eigenvectors
     std::string steps;     ///< what was done, for the record: "column-pivoted QR, LQ"
@@ -56,33 +56,33 @@ using ColumnsOfRank = std::function<grid::Range(int rank, bool eigen)>;
 /// points into `memory`, or lasts longer where that is empty. O(rows·columns²) operations. `eigen`: on rank 0
 /// it has AᵀA and what LAPACK needs, 3·columns² numbers. All else is a panel and a few times the columns of a rank.
 template <class T>
-SweepStartOf<T> start_sweeps(const SpreadColumnsOf<T>& a, Buffer memory, EigenStart eigen, bool want_v,
-                             const ColumnsOfRank& wanted, const Team& team, int threads);
+SweepStartOf<T> start_sweeps(const dist::SpreadColumnsOf<T>& a, Buffer memory, EigenStart eigen, bool want_v,
+                             const ColumnsOfRank& wanted, const dist::ColumnComm& comm, int threads);
 
 /// After the sweeps, of some columns on each rank: σ = |x|·scale, U = Q1·[x/|x|; 0] (rows×count, x itself
 /// where that has as many rows). u without data: not wanted. A σ of 0 (|x| below 1e-290) leaves a column of
 /// zeros in U for `complete`.
-template <class T> void finish_columns(const FactorsOf<T>& factors, ColumnsOf<T> x, bool with_u, ColumnsOf<T> u,
-                                       double* sigma, const Team& team, int threads);
+template <class T> void finish_columns(const FactorsOf<T>& factors, kernel::ColumnsOf<T> x, bool with_u,
+                                       kernel::ColumnsOf<T> u, double* sigma, const dist::ColumnComm& comm,
+                                       int threads);
 
 /// The same of V, in place: v becomes P·Q2ᵀ·v (columns×count).
-template <class T> void turn_back(const FactorsOf<T>& factors, ColumnsOf<T> v, const Team& team, int threads);
+template <class T> void turn_back(const FactorsOf<T>& factors, kernel::ColumnsOf<T> v, const dist::ColumnComm& comm,
+                                  int threads);
 
 /// Fills the columns of U at places `from` … so that all are orthonormal, given that those before are. Depends
 /// on nothing but them. O(rows·count²).
-template <class T> void complete(const SpreadColumnsOf<T>& u, std::int64_t from, const Team& team, int threads);
+template <class T> void complete(const dist::SpreadColumnsOf<T>& u, std::int64_t from, const dist::ColumnComm& comm,
+                                 int threads);
 
-#define TILEWISE_SVD_START(form, T)                                                                 \
-    form template SweepStartOf<T> start_sweeps(const SpreadColumnsOf<T>&, Buffer, EigenStart, bool, \
-                                               const ColumnsOfRank&, const Team&, int);
-#define TILEWISE_SVD_FINISH(form, T)                                                                               \
-    form template void finish_columns(const FactorsOf<T>&, ColumnsOf<T>, bool, ColumnsOf<T>, double*, const Team&, \
-                                      int);                                                                        \
-    form template void turn_back(const FactorsOf<T>&, ColumnsOf<T>, const Team&, int);                             \
-    form template void complete(const SpreadColumnsOf<T>&, std::int64_t, const Team&, int);
-TILEWISE_SVD_START(extern, double)
-TILEWISE_SVD_START(extern, Complex)
-TILEWISE_SVD_FINISH(extern, double)
-TILEWISE_SVD_FINISH(extern, Complex)
+#define TILEWISE_JACOBI_ENDS(form, T)                                                                                 \
+    form template SweepStartOf<T> start_sweeps(const dist::SpreadColumnsOf<T>&, Buffer, EigenStart, bool,             \
+                                               const ColumnsOfRank&, const dist::ColumnComm&, int);                   \
+    form template void finish_columns(const FactorsOf<T>&, kernel::ColumnsOf<T>, bool, kernel::ColumnsOf<T>, double*, \
+                                      const dist::ColumnComm&, int);                                                  \
+    form template void turn_back(const FactorsOf<T>&, kernel::ColumnsOf<T>, const dist::ColumnComm&, int);            \
+    form template void complete(const dist::SpreadColumnsOf<T>&, std::int64_t, const dist::ColumnComm&, int);
+TILEWISE_JACOBI_ENDS(extern, double)
+TILEWISE_JACOBI_ENDS(extern, kernel::Complex)
 
-}  // namespace tilewise::kernel
+}  // namespace tilewise::svd

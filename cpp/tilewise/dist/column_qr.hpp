@@ -12,9 +12,9 @@
 
 #include <vector>
 
-#include "tilewise/kernel/factor/team.hpp"
+#include "tilewise/dist/column_comm.hpp"
 
-namespace tilewise::kernel {
+namespace tilewise::dist {
 
 /// Columns of a panel that is factored, and of one whose reflectors are applied: a wide one makes products that threads
 /// can share.
@@ -23,38 +23,40 @@ inline constexpr std::int64_t factored_columns = 64, applied_reflectors = 128;
 inline constexpr std::int64_t sketch_oversampling = 8;
 
 /// A = Q·R: R in the upper triangle, the reflectors of Q below it, each column on the rank that has it.
-template <class T> struct SpreadQrOf {
+template <class T> struct ColumnQrOf {
     SpreadColumnsOf<T> columns;
     std::vector<T> tau;  ///< the same on all ranks
 };
-using SpreadQr = SpreadQrOf<double>;
+using ColumnQr = ColumnQrOf<double>;
 
 /// Factors the columns one after the other, in place. The panels are factored by every rank, with the same
 /// result.
-template <class T> SpreadQrOf<T> spread_qr(const SpreadColumnsOf<T>& a, const Team& team, int threads);
+template <class T> ColumnQrOf<T> column_qr(const SpreadColumnsOf<T>& a, const ColumnComm& comm, int threads);
 
 /// A·P = Q·R in place, long columns first: each diagonal element of R is about as large as what is left of any later
 /// column. A rank's columns are rearranged to follow their places, and none of them leaves it. `permutation`: column j
 /// of A·P is column permutation[j] of A. For at least as many rows as columns; O(rows·columns²), half of it for the
 /// sketches by which columns are chosen.
-template <class T> SpreadQrOf<T> pivoted_spread_qr(const SpreadColumnsOf<T>& a, std::vector<int>& permutation,
-                                                   const Team& team, int threads);
+template <class T> ColumnQrOf<T> pivoted_column_qr(const SpreadColumnsOf<T>& a, std::vector<int>& permutation,
+                                                   const ColumnComm& comm, int threads);
 
 /// C ← Q·C, of each rank's columns of C.
-template <class T> void apply_q(const SpreadQrOf<T>& qr, const ColumnsOf<T>& c, const Team& team, int threads);
+template <class T> void apply_q(const ColumnQrOf<T>& qr, const kernel::ColumnsOf<T>& c, const ColumnComm& comm,
+                                int threads);
 
 /// Rᵀ, of complex numbers Rᴴ (columns×columns, lower triangle), of which each rank gets the columns `wanted`.
-template <class T> MatrixOf<T> transposed_triangle(const SpreadQrOf<T>& qr,
-                                                   const std::function<grid::Range(int rank)>& wanted, const Team& team,
-                                                   int threads);
+template <class T> kernel::MatrixOf<T> transposed_triangle(const ColumnQrOf<T>& qr,
+                                                           const std::function<grid::Range(int rank)>& wanted,
+                                                           const ColumnComm& comm, int threads);
 
-#define TILEWISE_SPREAD_QR(form, T)                                                                                  \
-    form template SpreadQrOf<T> spread_qr(const SpreadColumnsOf<T>&, const Team&, int);                              \
-    form template SpreadQrOf<T> pivoted_spread_qr(const SpreadColumnsOf<T>&, std::vector<int>&, const Team&, int);   \
-    form template void apply_q(const SpreadQrOf<T>&, const ColumnsOf<T>&, const Team&, int);                         \
-    form template MatrixOf<T> transposed_triangle(const SpreadQrOf<T>&, const std::function<grid::Range(int rank)>&, \
-                                                  const Team&, int);
-TILEWISE_SPREAD_QR(extern, double)
-TILEWISE_SPREAD_QR(extern, Complex)
+#define TILEWISE_COLUMN_QR(form, T)                                                                                \
+    form template ColumnQrOf<T> column_qr(const SpreadColumnsOf<T>&, const ColumnComm&, int);                      \
+    form template ColumnQrOf<T> pivoted_column_qr(const SpreadColumnsOf<T>&, std::vector<int>&, const ColumnComm&, \
+                                                  int);                                                            \
+    form template void apply_q(const ColumnQrOf<T>&, const kernel::ColumnsOf<T>&, const ColumnComm&, int);         \
+    form template kernel::MatrixOf<T> transposed_triangle(                                                         \
+        const ColumnQrOf<T>&, const std::function<grid::Range(int rank)>&, const ColumnComm&, int);
+TILEWISE_COLUMN_QR(extern, double)
+TILEWISE_COLUMN_QR(extern, kernel::Complex)
 
-}  // namespace tilewise::kernel
+}  // namespace tilewise::dist

@@ -1,5 +1,5 @@
 // The eigen start, or column-pivoted QR and LQ where the matrix is too ill-conditioned for it.
-#include "tilewise/kernel/factor/svd_start.hpp"
+#include "tilewise/svd/jacobi_ends.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,11 +10,14 @@
 #include <string>
 
 #include "tilewise/base/threads.hpp"
+#include "tilewise/dist/gram_eigen.hpp"
 #include "tilewise/kernel/factor/jacobi_pair.hpp"
 #include "tilewise/kernel/factor/lapack_work.hpp"
-#include "tilewise/kernel/factor/spread_eigen.hpp"
 
-namespace tilewise::kernel {
+namespace tilewise::svd {
+
+using namespace kernel;
+using namespace dist;
 namespace {
 
 // The eigen start errs in σ relatively by ε times the condition number of A, at worst; where columns are of
@@ -30,7 +33,7 @@ constexpr double least_element = 1e-60, largest_element = 1e60;
 constexpr std::int64_t most_columns = 30000;
 
 /// Of complex numbers the largest real or imaginary part.
-double largest_element_of(const Columns& a, const Team& team, int threads) {
+double largest_element_of(const Columns& a, const ColumnComm& comm, int threads) {
     tell<double>({static_cast<double>(a.rows * a.count), static_cast<double>(a.rows * a.count)});
     std::vector<double> largest(static_cast<std::size_t>(threads));
     parallel_ranges(threads, a.count, [&](std::int64_t begin, std::int64_t end, int thread) {
@@ -43,13 +46,13 @@ double largest_element_of(const Columns& a, const Team& team, int threads) {
         largest[static_cast<std::size_t>(thread)] = here;
     });
     std::vector<double> most{*std::max_element(largest.begin(), largest.end())};
-    team.largest(most);
+    comm.largest(most);
     return most.front();
 }
 
 /// The place of a rank's first column.
-template <class T> std::int64_t first_place(const SpreadColumnsOf<T>& a, const Team& team) {
-    return std::find(a.owners.begin(), a.owners.end(), team.rank()) - a.owners.begin();
+template <class T> std::int64_t first_place(const SpreadColumnsOf<T>& a, const ColumnComm& comm) {
+    return std::find(a.owners.begin(), a.owners.end(), comm.rank()) - a.owners.begin();
 }
 
 double scaled(double value, int exponent) { return std::ldexp(value, exponent); }
@@ -83,7 +86,7 @@ MatrixOf<T> scaled_copy(const ColumnsOf<T>& a, double scale, const std::vector<s
 }
 
 /// The largest magnitude in each row. O(rows·columns).
-template <class T> std::vector<double> largest_of_rows(const ColumnsOf<T>& a, const Team& team, int threads) {
+template <class T> std::vector<double> largest_of_rows(const ColumnsOf<T>& a, const ColumnComm& comm, int threads) {
     tell<T>({static_cast<double>(a.rows * a.count), static_cast<double>(a.rows * a.count)});
     std::vector<double> largest(static_cast<std::size_t>(a.rows));
     parallel_ranges(threads, a.rows, [&](std::int64_t begin, std::int64_t end, int) {
@@ -94,14 +97,14 @@ template <class T> std::vector<double> largest_of_rows(const ColumnsOf<T>& a, co
             }
         }
     });
-    team.largest(largest);
+    comm.largest(largest);
     return largest;
 }
 
 /// Whether rows that are not zero have largest magnitudes of similar size.
-template <class T> bool has_balanced_rows(const ColumnsOf<T>& a, const Team& team, int threads) {
+template <class T> bool has_balanced_rows(const ColumnsOf<T>& a, const ColumnComm& comm, int threads) {
     double least = std::numeric_limits<double>::infinity(), most = 0;
-    for (const double value : largest_of_rows(a, team, threads)) {
+    for (const double value : largest_of_rows(a, comm, threads)) {
         least = value > 0 ? std::min(least, value) : least;
         most = std::max(most, value);
     }
@@ -109,30 +112,30 @@ template <class T> bool has_balanced_rows(const ColumnsOf<T>& a, const Team& tea
 }
 
 /// The least and the largest, from the diagonal of AᵀA.
-template <class T> std::pair<double, double> squares_of_norms(const Gram<T>& g, const Team& team) {
+template <class T> std::pair<double, double> squares_of_norms(const Gram<T>& g, const ColumnComm& comm) {
     constexpr double nothing = -std::numeric_limits<double>::infinity();
     std::vector<double> most{nothing, nothing};  // of −squares, and of squares
     std::int64_t next = 0;
     for (std::size_t place = 0; place < g.owners.size(); ++place) {
-        if (g.owners[place] == team.rank()) {
+        if (g.owners[place] == comm.rank()) {
             const double square = real_part(g.mine.column(next++)[place]);
             most = {std::max(most[0], -square), std::max(most[1], square)};
         }
     }
-    team.largest(most);
+    comm.largest(most);
     return {-most[0], most[1]};
 }
 
 /// Fills x and v of `start`; or returns why not, as a sentence.
 template <class T>
 std::string eigen_start(const SpreadColumnsOf<T>& a, bool shared, SweepStartOf<T>& start, const ColumnsOfRank& wanted,
-                        const Team& team, int threads) {
+                        const ColumnComm& comm, int threads) {
     const std::int64_t count = a.count();
     if (count > most_columns) {
         return "LAPACK's 32-bit indices limit eigenvectors to " + std::to_string(most_columns) + " columns.";
     }
-    Gram<T> g = gram(a, shared, team, threads);
-    const auto [least, most] = squares_of_norms(g, team);
+    Gram<T> g = gram(a, shared, comm, threads);
+    const auto [least, most] = squares_of_norms(g, comm);
     if (!(least > 0) || std::sqrt(most / least) > most_condition) {
         std::ostringstream sentence;
         sentence.precision(2);
@@ -141,18 +144,18 @@ std::string eigen_start(const SpreadColumnsOf<T>& a, bool shared, SweepStartOf<T
                  << " up to which a start from the eigenvectors of AᵀA is accurate.";
         return sentence.str();
     }
-    Tridiagonal<T> t = reduce(std::move(g), team, threads);
+    Tridiagonal<T> t = reduce(std::move(g), comm, threads);
     std::array<double, 2> extremes{};
-    if (team.rank() == 0) {
+    if (comm.rank() == 0) {
         const std::vector<double> values = eigenvalues(t);
         extremes = {values.front(), values.back()};
     }
-    team.broadcast(extremes.data(), std::ssize(extremes), 0);
+    comm.broadcast(extremes.data(), std::ssize(extremes), 0);
     const auto [least_value, most_value] = extremes;
     const double condition =
         least_value > 0 ? std::sqrt(most_value / least_value) : std::numeric_limits<double>::infinity();
     const bool balanced = condition > most_condition && condition <= most_condition_balanced &&
-                          std::sqrt(most / least) <= balanced_norms && has_balanced_rows(a.mine, team, threads);
+                          std::sqrt(most / least) <= balanced_norms && has_balanced_rows(a.mine, comm, threads);
     if (condition > most_condition && !balanced) {
         const double allowed = condition > most_condition_balanced ? most_condition_balanced : most_condition;
         std::ostringstream sentence;
@@ -162,20 +165,20 @@ std::string eigen_start(const SpreadColumnsOf<T>& a, bool shared, SweepStartOf<T
                  << (condition > most_condition_balanced ? "." : " where rows or columns differ in scale.");
         return sentence.str();
     }
-    start.v = eigenvectors(std::move(t), [&](int rank) { return wanted(rank, true); }, team, threads);
-    start.x = product(a, start.v, team, threads);
+    start.v = eigenvectors(std::move(t), [&](int rank) { return wanted(rank, true); }, comm, threads);
+    start.x = product(a, start.v, comm, threads);
     return "";
 }
 
 /// Whether each diagonal element of R is not much less than what is left of any later column, as pivoting
 /// would have it: then the rows of R are as well-conditioned, up to their scales, as after pivoting.
-template <class T> bool reveals_rank(const SpreadColumnsOf<T>& r, const Team& team) {
+template <class T> bool reveals_rank(const SpreadColumnsOf<T>& r, const ColumnComm& comm) {
     constexpr double least = 0.03;
     const std::int64_t n = r.count();
     // At [i], over columns from i on, of their norm below row i; then the diagonal.
     std::vector<double> largest(static_cast<std::size_t>(2 * n));
     for (std::int64_t place = 0, c = 0; place < n; ++place) {
-        if (r.owners[static_cast<std::size_t>(place)] != team.rank()) {
+        if (r.owners[static_cast<std::size_t>(place)] != comm.rank()) {
             continue;
         }
         const T* column = r.mine.column(c++);
@@ -188,7 +191,7 @@ template <class T> bool reveals_rank(const SpreadColumnsOf<T>& r, const Team& te
             here = std::max(here, left);
         }
     }
-    team.largest(largest);
+    comm.largest(largest);
     for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
         if (largest[static_cast<std::size_t>(n) + i] < least * largest[i]) {
             return false;
@@ -198,8 +201,8 @@ template <class T> bool reveals_rank(const SpreadColumnsOf<T>& r, const Team& te
 }
 
 /// Rows by their largest magnitude, descending; empty where all are of similar scale. O(rows·columns).
-template <class T> std::vector<int> order_of_rows(const ColumnsOf<T>& a, const Team& team, int threads) {
-    const std::vector<double> largest = largest_of_rows(a, team, threads);
+template <class T> std::vector<int> order_of_rows(const ColumnsOf<T>& a, const ColumnComm& comm, int threads) {
+    const std::vector<double> largest = largest_of_rows(a, comm, threads);
     const auto [least, most] = std::minmax_element(largest.begin(), largest.end());
     std::vector<int> order;
     if (*most > most_condition * *least) {
@@ -216,10 +219,10 @@ template <class T> std::vector<int> order_of_rows(const ColumnsOf<T>& a, const T
 /// which is three times as fast.
 template <class T>
 void qr_start(const SpreadColumnsOf<T>& a, Buffer memory, SweepStartOf<T>& start, const ColumnsOfRank& wanted,
-              const Team& team, int threads) {
+              const ColumnComm& comm, int threads) {
     FactorsOf<T>& f = start.factors;
-    const std::int64_t count = a.count(), first = first_place(a, team);
-    f.row_order = order_of_rows(a.mine, team, threads);
+    const std::int64_t count = a.count(), first = first_place(a, comm);
+    f.row_order = order_of_rows(a.mine, comm, threads);
     std::vector<double> norms(static_cast<std::size_t>(count));
     tell<T>({2 * static_cast<double>(a.mine.rows * a.mine.count), static_cast<double>(a.mine.rows * a.mine.count)});
     parallel_ranges(threads, a.mine.count, [&](std::int64_t begin, std::int64_t end, int) {
@@ -227,7 +230,7 @@ void qr_start(const SpreadColumnsOf<T>& a, Buffer memory, SweepStartOf<T>& start
             norms[static_cast<std::size_t>(first + c)] = norm_of(a.mine.column(c), a.mine.rows) / f.scale;
         }
     });
-    team.largest(norms);
+    comm.largest(norms);
     const auto [least, most] = std::minmax_element(norms.begin(), norms.end());
     bool sorted = *least > 0 && *most > most_condition * *least;
     if (sorted) {
@@ -240,37 +243,53 @@ void qr_start(const SpreadColumnsOf<T>& a, Buffer memory, SweepStartOf<T>& start
         std::vector<std::int64_t> order;  // of this rank's columns
         for (const int column : f.permutation) {
             owners.push_back(a.owners[static_cast<std::size_t>(column)]);
-            if (owners.back() == team.rank()) {
+            if (owners.back() == comm.rank()) {
                 order.push_back(column - first);
             }
         }
         f.memory1 = scaled_copy(a.mine, f.scale, order, f.row_order, threads);
-        f.q1 = spread_qr(SpreadColumnsOf<T>{f.memory1.columns(), std::move(owners)}, team, threads);
-        sorted = reveals_rank(f.q1.columns, team);
+        f.q1 = column_qr(SpreadColumnsOf<T>{f.memory1.columns(), std::move(owners)}, comm, threads);
+        sorted = reveals_rank(f.q1.columns, comm);
     }
     if (!sorted) {
         f.memory1 = {};
         f.memory1 = scaled_copy(a.mine, f.scale, {}, f.row_order, threads);
-        f.q1 = pivoted_spread_qr(SpreadColumnsOf<T>{f.memory1.columns(), a.owners}, f.permutation, team, threads);
+        f.q1 = pivoted_column_qr(SpreadColumnsOf<T>{f.memory1.columns(), a.owners}, f.permutation, comm, threads);
     }
     memory = Buffer();
-    const grid::Partition rows(count, team.size());
+    const grid::Partition rows(count, comm.size());
     std::vector<int> owners;
-    for (int rank = 0; rank < team.size(); ++rank) {
+    for (int rank = 0; rank < comm.size(); ++rank) {
         owners.insert(owners.end(), static_cast<std::size_t>(rows[rank].size()), rank);
     }
-    f.memory2 = transposed_triangle(f.q1, [&](int rank) { return rows[rank]; }, team, threads);
-    f.q2 = spread_qr(SpreadColumnsOf<T>{f.memory2.columns(), std::move(owners)}, team, threads);
-    start.x = transposed_triangle(f.q2, [&](int rank) { return wanted(rank, false); }, team, threads);
+    f.memory2 = transposed_triangle(f.q1, [&](int rank) { return rows[rank]; }, comm, threads);
+    f.q2 = column_qr(SpreadColumnsOf<T>{f.memory2.columns(), std::move(owners)}, comm, threads);
+    start.x = transposed_triangle(f.q2, [&](int rank) { return wanted(rank, false); }, comm, threads);
     start.steps = std::string(f.row_order.empty() ? "" : "rows sorted by magnitude, ") +
                   (sorted ? "QR of columns sorted by norm, LQ" : "column-pivoted QR, LQ");
+}
+
+/// Row i becomes row order[i].
+template <class T> void put_rows_back(const std::vector<int>& order, ColumnsOf<T> u, int threads) {
+    if (order.empty()) {
+        return;
+    }
+    parallel_ranges(u.count > 8 ? threads : 1, u.count, [&](std::int64_t begin, std::int64_t end, int) {
+        std::vector<T> sorted(order.size());
+        for (std::int64_t c = begin; c < end; ++c) {
+            std::copy_n(u.column(c), u.rows, sorted.begin());
+            for (std::size_t i = 0; i < order.size(); ++i) {
+                u.column(c)[order[i]] = sorted[i];
+            }
+        }
+    });
 }
 
 }  // namespace
 
 template <class T>
 SweepStartOf<T> start_sweeps(const SpreadColumnsOf<T>& a, Buffer memory, EigenStart eigen, bool want_v,
-                             const ColumnsOfRank& wanted, const Team& team, int threads) {
+                             const ColumnsOfRank& wanted, const ColumnComm& comm, int threads) {
     SweepStartOf<T> start;
     start.factors.rows = a.mine.rows;
     start.factors.columns = a.count();
@@ -278,7 +297,7 @@ SweepStartOf<T> start_sweeps(const SpreadColumnsOf<T>& a, Buffer memory, EigenSt
         start.steps = "nothing";
         return start;
     }
-    const double largest = largest_element_of(as_reals(a.mine), team, threads);
+    const double largest = largest_element_of(as_reals(a.mine), comm, threads);
     if (largest > 0 && (largest < least_element || largest > largest_element)) {
         start.factors.scale = std::ldexp(1.0, std::ilogb(largest));
     }
@@ -286,7 +305,7 @@ SweepStartOf<T> start_sweeps(const SpreadColumnsOf<T>& a, Buffer memory, EigenSt
         const bool copied = start.factors.scale != 1;
         const MatrixOf<T> copy = copied ? scaled_copy(a.mine, start.factors.scale, {}, {}, threads) : MatrixOf<T>();
         start.fallback = largest > 0 ? eigen_start(SpreadColumnsOf<T>{copied ? copy.columns() : a.mine, a.owners},
-                                                   eigen == EigenStart::shared, start, wanted, team, threads)
+                                                   eigen == EigenStart::shared, start, wanted, comm, threads)
                                      : "The matrix is zero, so there is nothing to start from.";
         start.eigen = start.fallback.empty();
     }
@@ -297,11 +316,62 @@ SweepStartOf<T> start_sweeps(const SpreadColumnsOf<T>& a, Buffer memory, EigenSt
         }
         return start;
     }
-    qr_start(a, std::move(memory), start, wanted, team, threads);
+    qr_start(a, std::move(memory), start, wanted, comm, threads);
     return start;
 }
 
-TILEWISE_SVD_START(, double)
-TILEWISE_SVD_START(, Complex)
+template <class T> void finish_columns(const FactorsOf<T>& factors, ColumnsOf<T> x, bool with_u, ColumnsOf<T> u,
+                                       double* sigma, const ColumnComm& comm, int threads) {
+    const auto numbers = static_cast<double>(x.rows * x.count);
+    tell<T>({(with_u ? 3 : 2) * numbers, (with_u ? 3 : 1) * numbers});
+    parallel_ranges(x.count > 8 ? threads : 1, x.count, [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t c = begin; c < end; ++c) {
+            const T* column = x.column(c);
+            const double norm = norm_of(column, x.rows);
+            const bool zero = norm < least_norm;
+            sigma[c] = zero ? 0 : norm * factors.scale;
+            if (with_u) {
+                T* to = u.column(c);
+                const double inverse = zero ? 0 : 1 / norm;
+                std::transform(column, column + x.rows, to, [&](const T& value) { return value * inverse; });
+                std::fill(to + x.rows, to + u.rows, T{});
+            }
+        }
+    });
+    if (factors.reflects() && with_u) {
+        apply_q(factors.q1, u, comm, threads);
+        put_rows_back(factors.row_order, u, threads);
+    }
+}
 
-}  // namespace tilewise::kernel
+template <class T> void turn_back(const FactorsOf<T>& factors, ColumnsOf<T> v, const ColumnComm& comm, int threads) {
+    if (factors.reflects()) {
+        apply_q(factors.q2, v, comm, threads);
+        put_rows_back(factors.permutation, v, threads);
+    }
+}
+
+template <class T> void complete(const SpreadColumnsOf<T>& u, std::int64_t from, const ColumnComm& comm, int threads) {
+    const std::int64_t before = u.of_rank(comm.rank(), 0, from), rows = u.mine.rows;
+    // The last columns of the Q of the first ones: orthonormal, and orthogonal to them.
+    const MatrixOf<T> first(rows, before);
+    for (std::int64_t c = 0; c < before; ++c) {
+        std::copy_n(u.mine.column(c), rows, first.column(c));
+    }
+    const ColumnsOf<T> rest = u.mine.part(before, u.mine.count - before);
+    std::int64_t c = 0;
+    for (std::int64_t place = from; place < u.count(); ++place) {
+        if (u.owners[static_cast<std::size_t>(place)] == comm.rank()) {
+            std::fill_n(rest.column(c), rows, T{});
+            rest.column(c++)[place] = 1.0;
+        }
+    }
+    const ColumnQrOf<T> q =
+        column_qr(SpreadColumnsOf<T>{first.columns(), {u.owners.begin(), u.owners.begin() + from}}, comm, threads);
+    apply_q(q, rest, comm, threads);
+}
+
+TILEWISE_JACOBI_ENDS(, double)
+TILEWISE_JACOBI_ENDS(, Complex)
+
+}  // namespace tilewise::svd

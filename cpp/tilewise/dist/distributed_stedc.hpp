@@ -17,9 +17,9 @@
 #include <functional>
 #include <vector>
 
-#include "tilewise/kernel/factor/team.hpp"
+#include "tilewise/dist/column_comm.hpp"
 
-namespace tilewise::kernel {
+namespace tilewise::dist {
 
 /// Rows that LAPACK decomposes on one rank, at most.
 inline constexpr std::int64_t shared_leaf = 256;
@@ -27,8 +27,8 @@ inline constexpr std::int64_t shared_leaf = 256;
 /// Columns `wanted` of all vectors, those of the smallest values first, n rows each without gaps; ranks' ranges may lie
 /// in any sequence. Every rank has the same diagonal (n), and the same numbers beside it (n, the last one is nothing).
 /// Memory of a rank, in numbers: three times its columns, and a panel of `gram_panel_columns` of them.
-Array<double> shared_vectors(std::vector<double> diagonal, std::vector<double> beside,
-                             const std::function<grid::Range(int rank)>& wanted, const Team& team, int threads,
-                             std::int64_t leaf = shared_leaf);
+Array<double> distributed_stedc(std::vector<double> diagonal, std::vector<double> beside,
+                                const std::function<grid::Range(int rank)>& wanted, const ColumnComm& comm, int threads,
+                                std::int64_t leaf = shared_leaf);
 
-}  // namespace tilewise::kernel
+}  // namespace tilewise::dist

@@ -1,7 +1,7 @@
 // One message from each rank to each other one that wants any of its columns: both know what, so nothing else is said.
 // Collectives for panels and for single columns; with one rank nothing is sent. Ranks sleep while rank 0 works, and
 // their binding is lifted meanwhile.
-#include "tilewise/dist/rank_team.hpp"
+#include "tilewise/dist/column_comm.hpp"
 
 #include <algorithm>
 #include <array>
@@ -219,32 +219,37 @@ void RootTask::run(const std::function<void(int threads)>& work) const {
     mpi::agree(comm, failure);
 }
 
-void RankTeam::largest(std::vector<double>& values) const {
-    const Timed timed(context_.ledger, Phase::exchange, "largest");
+void ColumnComm::largest(std::vector<double>& values) const {
+    if (context_ == nullptr) {
+        return;
+    }
+    const Timed timed(context_->ledger, Phase::exchange, "largest");
     const mpi::Span span(std::ssize(values), MPI_DOUBLE);
     if (size() > 1) {
-        check(MPI_Allreduce(MPI_IN_PLACE, values.data(), span.count(), span.type(), MPI_MAX, context_.comm.get()),
+        check(MPI_Allreduce(MPI_IN_PLACE, values.data(), span.count(), span.type(), MPI_MAX, context_->comm.get()),
               "MPI_Allreduce");
     }
 }
 
-void RankTeam::broadcast_reals(double* values, std::int64_t count, int root) const {
+void ColumnComm::broadcast_reals(double* values, std::int64_t count, int root) const {
     if (size() == 1) {
         return;
     }
-    const Timed timed(context_.ledger, Phase::exchange, "");
+    const Timed timed(context_->ledger, Phase::exchange, "");
     const mpi::Span span(count, MPI_DOUBLE);
-    check(MPI_Bcast(values, span.count(), span.type(), root, context_.comm.get()), "MPI_Bcast");
+    check(MPI_Bcast(values, span.count(), span.type(), root, context_->comm.get()), "MPI_Bcast");
     if (rank() != root) {
-        context_.ledger.count().exchanged += count * static_cast<std::int64_t>(sizeof(double));
-        ++context_.ledger.count().messages;
+        context_->ledger.count().exchanged += count * static_cast<std::int64_t>(sizeof(double));
+        ++context_->ledger.count().messages;
     }
 }
 
-void RankTeam::gather_reals(const kernel::SpreadColumns& a, std::int64_t begin, std::int64_t end, std::int64_t top,
-                            double* to) const {
+void ColumnComm::gather_reals(const SpreadColumns& a, std::int64_t begin, std::int64_t end, std::int64_t top,
+                              double* to) const {
     if (size() == 1) {
-        Team::gather_reals(a, begin, end, top, to);
+        for (std::int64_t c = begin; c < end; ++c) {
+            to = std::copy_n(a.mine.column(c) + top, a.mine.rows - top, to);
+        }
         return;
     }
     const std::int64_t height = a.mine.rows - top, before = a.of_rank(rank(), 0, begin);
@@ -258,12 +263,12 @@ void RankTeam::gather_reals(const kernel::SpreadColumns& a, std::int64_t begin, 
         const int count = counts[static_cast<std::size_t>(from)];
         all += count;
         if (from != rank() && count > 0) {
-            context_.ledger.count().exchanged += count * height * static_cast<std::int64_t>(sizeof(double));
-            ++context_.ledger.count().messages;
+            context_->ledger.count().exchanged += count * height * static_cast<std::int64_t>(sizeof(double));
+            ++context_->ledger.count().messages;
         }
     }
     const int mine = counts[static_cast<std::size_t>(rank())];
-    const Timed timed(context_.ledger, Phase::exchange, "gather columns");
+    const Timed timed(context_->ledger, Phase::exchange, "gather columns");
     const mpi::Datatype column = mpi::strided(1, height, height, MPI_DOUBLE);
     // Columns of a rank follow each other in `to` already where all before them are of lower ranks.
     const bool in_sequence = std::is_sorted(a.owners.begin() + begin, a.owners.begin() + end);
@@ -274,7 +279,7 @@ void RankTeam::gather_reals(const kernel::SpreadColumns& a, std::int64_t begin, 
                     got + (starts[static_cast<std::size_t>(rank())] + c) * height);
     }
     check(MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, got, counts.data(), starts.data(), column.get(),
-                         context_.comm.get()),
+                         context_->comm.get()),
           "MPI_Allgatherv");
     for (std::int64_t c = begin; c < end && !in_sequence; ++c) {
         int& next = starts[static_cast<std::size_t>(a.owners[static_cast<std::size_t>(c)])];
@@ -282,11 +287,22 @@ void RankTeam::gather_reals(const kernel::SpreadColumns& a, std::int64_t begin, 
     }
 }
 
-Buffer RankTeam::redistribute_reals(const kernel::SpreadColumns& a, const kernel::WantedBlock& wanted) const {
-    const Timed timed(context_.ledger, Phase::exchange, "redistribute");
-    return redistribute_columns(context_, a.mine, a.owners, wanted);
+Array<double> ColumnComm::redistribute_reals(const SpreadColumns& a, const Wanted& wanted) const {
+    if (context_ != nullptr) {
+        const Timed timed(context_->ledger, Phase::exchange, "redistribute");
+        return redistribute_columns(*context_, a.mine, a.owners, wanted);
+    }
+    const Block block = wanted(0);
+    Array<double> got(block.size());
+    double* to = got.data();
+    for (std::int64_t c = block.columns.begin; c < block.columns.end; ++c) {
+        to = std::copy_n(a.mine.column(c) + block.rows.begin, block.rows.size(), to);
+    }
+    return got;
 }
 
-void RankTeam::on_root(const std::function<void(int threads)>& work, int /*threads*/) const { root_task_.run(work); }
+void ColumnComm::on_root(const std::function<void(int threads)>& work, int threads) const {
+    root_task_ == nullptr ? work(threads) : root_task_->run(work);
+}
 
 }  // namespace tilewise::dist

@@ -1,33 +1,12 @@
-// The singular value decomposition on one rank, without MPI: by the same kernels as over many ranks, and by LAPACK.
+// LAPACK's decomposition by divide and conquer, on one rank.
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
+#include <type_traits>
 
-#include "tilewise/kernel/factor/svd_start.hpp"
+#include "tilewise/kernel/scalar.hpp"
 
 namespace tilewise::kernel {
-
-struct SvdOptions {
-    Inner inner = Inner::blocks;
-    bool eigen_start = true;
-    int most_sweeps = 30;
-    double tolerance = 0;  ///< 0: jacobi_tolerance
-    int threads = 1;
-};
-
-struct SvdFacts {
-    std::vector<double> off;  ///< the largest cosine that each sweep found
-    bool converged = false;
-    PairTally tally;
-    std::string start, fallback;
-    double start_seconds = 0, sweep_seconds = 0, finish_seconds = 0;
-};
-
-/// A = U·Σ·Vᵀ, A rows×columns with rows ≥ columns; σ descending, U rows×columns, V columns×columns. u or v without
-/// data: not wanted; where V is not wanted, it is not accumulated.
-SvdFacts jacobi_svd(Columns a, double* sigma, Columns u, Columns v, const SvdOptions& options);
 
 /// LAPACK's divide and conquer, any shape, k = min(rows, columns); A (column-major, rows×columns, `stride` apart) is
 /// destroyed. U is rows×k with stride `rows`, Vᵀ is k×columns with stride k; both null: singular values only. Throws

@@ -7,7 +7,7 @@
 // P.-G. Martinsson, G. Quintana-Ortí, N. Heavner, R. van de Geijn, "Householder QR factorization with randomization for
 // column pivoting (HQRRP)", 2017; J. A. Duersch, M. Gu, "Randomized QR with column pivoting", 2017. The sketch is made
 // anew for each panel: bringing the last one up to date loses the digits of short columns.
-#include "tilewise/kernel/factor/spread_qr.hpp"
+#include "tilewise/dist/column_qr.hpp"
 
 #include <algorithm>
 #include <array>
@@ -18,7 +18,9 @@
 #include "tilewise/kernel/factor/lapack_number.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 
-namespace tilewise::kernel {
+namespace tilewise::dist {
+
+using namespace kernel;
 namespace {
 
 template <class T> int stride_of(const ColumnsOf<T>& m) {
@@ -43,8 +45,8 @@ template <class T> void apply_panel(const char* form, const T* panel, std::int64
 /// keeps them. All ranks know it of all.
 class Unplaced {
 public:
-    Unplaced(const std::vector<int>& owners, const Team& team)
-        : names_(static_cast<std::size_t>(team.size())),
+    Unplaced(const std::vector<int>& owners, const ColumnComm& comm)
+        : names_(static_cast<std::size_t>(comm.size())),
           done_(names_.size()) {
         for (std::size_t name = 0; name < owners.size(); ++name) {
             names_[at(owners[name])].push_back(static_cast<int>(name));
@@ -99,7 +101,7 @@ template <class T> void fill_with_signs(T* to, std::int64_t rows, std::int64_t c
 /// Which of the columns that are left come next, as places among them: those that QR with pivots takes first from a
 /// sketch of them, random sums of their rows from `top` on.
 template <class T> std::vector<double> choose_pivots(const SpreadColumnsOf<T>& left, std::int64_t top,
-                                                     std::int64_t wanted, const Team& team, int threads) {
+                                                     std::int64_t wanted, const ColumnComm& comm, int threads) {
     const std::int64_t height = left.mine.rows - top, count = left.count(), sums = wanted + sketch_oversampling;
     const Array<T> signs(sums * height), sketch(sums * left.mine.count);
     tell<T>({static_cast<double>(sums * height), 0});
@@ -108,10 +110,10 @@ template <class T> std::vector<double> choose_pivots(const SpreadColumnsOf<T>& l
     if (n > 0) {
         lapack::gemm("N", "N", m, n, k, T{1}, signs.data(), m, left.mine.data + top, ldc, T{}, sketch.data(), m);
     }
-    const Array<T> all(team.redistribute(SpreadColumnsOf<T>{{sketch.data(), sums, left.mine.count, sums}, left.owners},
+    const Array<T> all(comm.redistribute(SpreadColumnsOf<T>{{sketch.data(), sums, left.mine.count, sums}, left.owners},
                                          [&](int rank) { return grid::Block{{0, sums}, {0, rank == 0 ? count : 0}}; }));
     std::vector<double> chosen(static_cast<std::size_t>(wanted));
-    team.on_root(
+    comm.on_root(
         [&](int root_threads) {
             const BlasThreads blas(root_threads);
             std::vector<int> pivots(static_cast<std::size_t>(count));
@@ -124,7 +126,7 @@ template <class T> std::vector<double> choose_pivots(const SpreadColumnsOf<T>& l
                            [](int pivot) { return pivot - 1; });
         },
         threads);
-    team.broadcast(chosen.data(), wanted, 0);
+    comm.broadcast(chosen.data(), wanted, 0);
     return chosen;
 }
 
@@ -132,11 +134,11 @@ template <class T> std::vector<double> choose_pivots(const SpreadColumnsOf<T>& l
 using Choose = std::function<void(std::int64_t begin, std::int64_t end, std::vector<int>& owners)>;
 
 template <class T>
-SpreadQrOf<T> factor(const SpreadColumnsOf<T>& a, const Choose& choose, const Team& team, int threads) {
+ColumnQrOf<T> factor(const SpreadColumnsOf<T>& a, const Choose& choose, const ColumnComm& comm, int threads) {
     const BlasThreads blas(threads);
     const ColumnsOf<T>& mine = a.mine;
     const std::int64_t n = a.count(), last = std::min(n, mine.rows);
-    SpreadQrOf<T> qr{a, std::vector<T>(static_cast<std::size_t>(n))};
+    ColumnQrOf<T> qr{a, std::vector<T>(static_cast<std::size_t>(n))};
     const Array<T> memory(mine.rows * factored_columns), work(mine.count * applied_reflectors);
     T* panel = memory.data();
     std::vector<T> space(static_cast<std::size_t>(factored_columns * factored_columns));
@@ -144,12 +146,12 @@ SpreadQrOf<T> factor(const SpreadColumnsOf<T>& a, const Choose& choose, const Te
     for (std::int64_t begin = 0, done = 0; begin < last; begin += factored_columns) {
         const std::int64_t end = std::min(begin + factored_columns, last), height = mine.rows - begin;
         choose(begin, end, qr.columns.owners);
-        team.gather(qr.columns, begin, end, begin, panel);
+        comm.gather(qr.columns, begin, end, begin, panel);
         const int m = lapack_int(height), k = lapack_int(end - begin);
         T* tau = qr.tau.data() + begin;
         check_lapack(lapack::geqrf(m, k, panel, m, tau, space.data(), size), "geqrf");
         for (std::int64_t c = begin; c < end; ++c) {
-            if (qr.columns.owners[static_cast<std::size_t>(c)] == team.rank()) {
+            if (qr.columns.owners[static_cast<std::size_t>(c)] == comm.rank()) {
                 std::copy_n(panel + (c - begin) * height, height, mine.column(done++) + begin);
             }
         }
@@ -161,49 +163,49 @@ SpreadQrOf<T> factor(const SpreadColumnsOf<T>& a, const Choose& choose, const Te
 
 }  // namespace
 
-template <class T> SpreadQrOf<T> spread_qr(const SpreadColumnsOf<T>& a, const Team& team, int threads) {
-    return factor(a, [](std::int64_t, std::int64_t, std::vector<int>&) {}, team, threads);
+template <class T> ColumnQrOf<T> column_qr(const SpreadColumnsOf<T>& a, const ColumnComm& comm, int threads) {
+    return factor(a, [](std::int64_t, std::int64_t, std::vector<int>&) {}, comm, threads);
 }
 
-template <class T> SpreadQrOf<T> pivoted_spread_qr(const SpreadColumnsOf<T>& a, std::vector<int>& permutation,
-                                                   const Team& team, int threads) {
-    Unplaced unplaced(a.owners, team);
+template <class T> ColumnQrOf<T> pivoted_column_qr(const SpreadColumnsOf<T>& a, std::vector<int>& permutation,
+                                                   const ColumnComm& comm, int threads) {
+    Unplaced unplaced(a.owners, comm);
     permutation.clear();
     const auto choose = [&](std::int64_t begin, std::int64_t end, std::vector<int>& owners) {
-        const std::int64_t done = unplaced.placed(team.rank());
+        const std::int64_t done = unplaced.placed(comm.rank());
         const std::vector<int> names = unplaced.names(), ranks = unplaced.owners();
         const SpreadColumnsOf<T> left{a.mine.part(done, a.mine.count - done), ranks};
-        for (const double pivot : choose_pivots(left, begin, end - begin, team, threads)) {
+        for (const double pivot : choose_pivots(left, begin, end - begin, comm, threads)) {
             const auto which = static_cast<std::size_t>(pivot);
             const std::int64_t next = unplaced.placed(ranks[which]), there = unplaced.place(ranks[which], names[which]);
-            if (ranks[which] == team.rank() && next != there) {
+            if (ranks[which] == comm.rank() && next != there) {
                 std::swap_ranges(a.mine.column(next), a.mine.column(next) + a.mine.rows, a.mine.column(there));
             }
             owners[permutation.size()] = ranks[which];
             permutation.push_back(names[which]);
         }
     };
-    return factor(a, choose, team, threads);
+    return factor(a, choose, comm, threads);
 }
 
-template <class T> void apply_q(const SpreadQrOf<T>& qr, const ColumnsOf<T>& c, const Team& team, int threads) {
+template <class T> void apply_q(const ColumnQrOf<T>& qr, const ColumnsOf<T>& c, const ColumnComm& comm, int threads) {
     const BlasThreads blas(threads);
     const std::int64_t rows = qr.columns.mine.rows, last = std::min(qr.columns.count(), rows);
     const Array<T> panel(rows * applied_reflectors), work(c.count * applied_reflectors);
     for (std::int64_t end = last; end > 0;) {
         const std::int64_t begin = (end - 1) / applied_reflectors * applied_reflectors;
-        team.gather(qr.columns, begin, end, begin, panel.data());
+        comm.gather(qr.columns, begin, end, begin, panel.data());
         apply_panel<T>("N", panel.data(), rows - begin, end - begin, qr.tau.data() + begin, c, work.data());
         end = begin;
     }
 }
 
-template <class T> MatrixOf<T> transposed_triangle(const SpreadQrOf<T>& qr,
-                                                   const std::function<grid::Range(int rank)>& wanted, const Team& team,
-                                                   int threads) {
+template <class T> MatrixOf<T> transposed_triangle(const ColumnQrOf<T>& qr,
+                                                   const std::function<grid::Range(int rank)>& wanted,
+                                                   const ColumnComm& comm, int threads) {
     const std::int64_t n = qr.columns.count();
-    const grid::Range rows = wanted(team.rank());
-    const Array<T> got(team.redistribute(qr.columns, [&](int rank) { return grid::Block{wanted(rank), {0, n}}; }));
+    const grid::Range rows = wanted(comm.rank());
+    const Array<T> got(comm.redistribute(qr.columns, [&](int rank) { return grid::Block{wanted(rank), {0, n}}; }));
     const std::int64_t height = rows.size();
     for (std::int64_t c = 0; c < n; ++c) {  // without the reflectors
         const std::int64_t first = std::clamp(c + 1 - rows.begin, std::int64_t{0}, height);
@@ -219,7 +221,7 @@ template <class T> MatrixOf<T> transposed_triangle(const SpreadQrOf<T>& qr,
     return t;
 }
 
-TILEWISE_SPREAD_QR(, double)
-TILEWISE_SPREAD_QR(, Complex)
+TILEWISE_COLUMN_QR(, double)
+TILEWISE_COLUMN_QR(, Complex)
 
-}  // namespace tilewise::kernel
+}  // namespace tilewise::dist

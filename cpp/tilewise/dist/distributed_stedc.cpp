@@ -1,5 +1,5 @@
 // Halves of halves, down to what LAPACK does in one go on one rank, and back up, all ranks together.
-#include "tilewise/kernel/factor/spread_divide.hpp"
+#include "tilewise/dist/distributed_stedc.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,11 +8,13 @@
 #include <numeric>
 #include <vector>
 
+#include "tilewise/dist/gram_eigen.hpp"
 #include "tilewise/grid/grid.hpp"
 #include "tilewise/kernel/factor/lapack_number.hpp"
-#include "tilewise/kernel/factor/spread_eigen.hpp"
 
-namespace tilewise::kernel {
+namespace tilewise::dist {
+
+using namespace kernel;
 namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -221,9 +223,10 @@ Range common(const Range& a, const Range& b) {
 }
 
 /// Numbers of which each rank makes its share, `high` for each of `count` things.
-template <class Make> std::vector<double> shared(std::int64_t count, std::int64_t high, const Team& team, Make make) {
-    const Partition shares(count, team.size());
-    const Range mine = shares[team.rank()];
+template <class Make> std::vector<double> shared(std::int64_t count, std::int64_t high, const ColumnComm& comm,
+                                                 Make make) {
+    const Partition shares(count, comm.size());
+    const Range mine = shares[comm.rank()];
     std::vector<double> own(at(high * mine.size())), all(at(high * count));
     for (std::int64_t i = mine.begin; i < mine.end; ++i) {
         make(i, own.data() + (i - mine.begin) * high);
@@ -233,7 +236,7 @@ template <class Make> std::vector<double> shared(std::int64_t count, std::int64_
         owners[at(i)] = shares.part_of(i);
     }
     if (count > 0) {
-        team.gather(SpreadColumns{{own.data(), high, mine.size(), high}, owners}, 0, count, 0, all.data());
+        comm.gather(SpreadColumns{{own.data(), high, mine.size(), high}, owners}, 0, count, 0, all.data());
     }
     return all;
 }
@@ -248,9 +251,9 @@ Matrix without_gaps(std::int64_t rows, std::int64_t count) {
 
 class Divide {
 public:
-    Divide(std::vector<double> diagonal, std::vector<double> beside, const ColumnsOfRank& wanted, const Team& team,
-           std::int64_t leaf)
-        : team_(team),
+    Divide(std::vector<double> diagonal, std::vector<double> beside, const ColumnsOfRank& wanted,
+           const ColumnComm& comm, std::int64_t leaf)
+        : team_(comm),
           wanted_(wanted),
           n_(std::ssize(diagonal)),
           d_(std::move(diagonal)),
@@ -451,7 +454,7 @@ private:
         return next;
     }
 
-    const Team& team_;
+    const ColumnComm& team_;
     const ColumnsOfRank& wanted_;
     std::int64_t n_;
     std::vector<double> d_, e_;
@@ -463,10 +466,10 @@ private:
 
 }  // namespace
 
-Array<double> shared_vectors(std::vector<double> diagonal, std::vector<double> beside, const ColumnsOfRank& wanted,
-                             const Team& team, int threads, std::int64_t leaf) {
+Array<double> distributed_stedc(std::vector<double> diagonal, std::vector<double> beside, const ColumnsOfRank& wanted,
+                                const ColumnComm& comm, int threads, std::int64_t leaf) {
     const BlasThreads blas(threads);
-    return Divide(std::move(diagonal), std::move(beside), wanted, team, leaf)();
+    return Divide(std::move(diagonal), std::move(beside), wanted, comm, leaf)();
 }
 
-}  // namespace tilewise::kernel
+}  // namespace tilewise::dist

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "svd_cases.hpp"
-#include "tilewise/dist/rank_team.hpp"
-#include "tilewise/kernel/factor/spread_qr.hpp"
+#include "tilewise/dist/column_comm.hpp"
+#include "tilewise/dist/column_qr.hpp"
 
 using namespace tilewise;
 using namespace tilewise::test;
@@ -23,7 +23,7 @@ Factored factored(const mpi::Communicator& comm, const Dense& a, const std::vect
     Context context{comm, ledger, 1};
     ledger.start(Phase::compute);
     const dist::RootTask root_task(context);
-    const dist::RankTeam team(context, root_task);
+    const dist::ColumnComm team(context, root_task);
     const std::int64_t n = a.columns, own = std::count(owners.begin(), owners.end(), comm.rank());
     const kernel::Matrix mine(a.rows, own), unit(a.rows, own);
     std::int64_t next = 0;
@@ -38,12 +38,12 @@ Factored factored(const mpi::Communicator& comm, const Dense& a, const std::vect
         }
     }
     Factored f{Dense(a.rows, n), Dense(n, n), {}};
-    const kernel::SpreadColumns spread{mine.columns(), owners};
-    const kernel::SpreadQr qr =
-        pivoted ? kernel::pivoted_spread_qr(spread, f.permutation, team, 1) : kernel::spread_qr(spread, team, 1);
-    kernel::apply_q(qr, unit.columns(), team, 1);
+    const dist::SpreadColumns spread{mine.columns(), owners};
+    const dist::ColumnQr qr =
+        pivoted ? dist::pivoted_column_qr(spread, f.permutation, team, 1) : dist::column_qr(spread, team, 1);
+    dist::apply_q(qr, unit.columns(), team, 1);
     const grid::Partition rows(n, comm.size());
-    const kernel::Matrix r = kernel::transposed_triangle(qr, [&](int rank) { return rows[rank]; }, team, 1);
+    const kernel::Matrix r = dist::transposed_triangle(qr, [&](int rank) { return rows[rank]; }, team, 1);
     for (std::int64_t c = 0; c < own; ++c) {
         for (std::int64_t i = 0; i < a.rows; ++i) {
             f.q(i, places[static_cast<std::size_t>(c)]) = unit.column(c)[i];

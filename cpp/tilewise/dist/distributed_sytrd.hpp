@@ -18,18 +18,18 @@
 // library: reduction to Hessenberg, tridiagonal, and bidiagonal form", 1995.
 #pragma once
 
-#include "tilewise/kernel/factor/spread_eigen.hpp"
+#include "tilewise/dist/gram_eigen.hpp"
 
-namespace tilewise::kernel {
+namespace tilewise::dist {
 
 /// Columns of a panel: V and W of more would take all ranks longer than they save each of them.
 inline constexpr std::int64_t reduced_columns = 32;
 
 /// Reduces `gram`, which is every rank's, in its memory, where the reflectors stay. Besides: 2·reduced_columns numbers
 /// for each column of the matrix. `reduce` on rank 0 alone is what it is compared with.
-template <class T> Tridiagonal<T> reduce_shared(Gram<T> gram, const Team& team, int threads);
+template <class T> Tridiagonal<T> distributed_sytrd(Gram<T> gram, const ColumnComm& comm, int threads);
 
-extern template Tridiagonal<double> reduce_shared(Gram<double>, const Team&, int);
-extern template Tridiagonal<Complex> reduce_shared(Gram<Complex>, const Team&, int);
+extern template Tridiagonal<double> distributed_sytrd(Gram<double>, const ColumnComm&, int);
+extern template Tridiagonal<kernel::Complex> distributed_sytrd(Gram<kernel::Complex>, const ColumnComm&, int);
 
-}  // namespace tilewise::kernel
+}  // namespace tilewise::dist

@@ -1,14 +1,16 @@
 // LAPACK's steps of a symmetric eigenvalue problem one by one, so that what rank 0 no longer needs leaves it
 // in between.
-#include "tilewise/kernel/factor/spread_eigen.hpp"
+#include "tilewise/dist/gram_eigen.hpp"
 
 #include <algorithm>
 
+#include "tilewise/dist/distributed_stedc.hpp"
+#include "tilewise/dist/distributed_sytrd.hpp"
 #include "tilewise/kernel/factor/lapack_number.hpp"
-#include "tilewise/kernel/factor/spread_divide.hpp"
-#include "tilewise/kernel/factor/spread_reduction.hpp"
 
-namespace tilewise::kernel {
+namespace tilewise::dist {
+
+using namespace kernel;
 namespace {
 
 template <class T> Array<T> panel_of(const SpreadColumnsOf<T>& a) {
@@ -26,24 +28,24 @@ template <class T> void multiply(const char* form, std::int64_t rows, std::int64
     }
 }
 
-template <class T> Gram<T> gram_on_root(const SpreadColumnsOf<T>& a, const Team& team) {
+template <class T> Gram<T> gram_on_root(const SpreadColumnsOf<T>& a, const ColumnComm& comm) {
     const Array<T> panel = panel_of(a);
     const std::int64_t n = a.count(), rows = a.mine.rows;
-    Gram<T> gram{MatrixOf<T>(team.rank() == 0 ? n : 0, team.rank() == 0 ? n : 0),
+    Gram<T> gram{MatrixOf<T>(comm.rank() == 0 ? n : 0, comm.rank() == 0 ? n : 0),
                  std::vector<int>(static_cast<std::size_t>(n), 0),
                  {}};
     const MatrixOf<T>& g = gram.mine;
     for (std::int64_t begin = 0; begin < n; begin += gram_panel_columns) {
         const std::int64_t end = std::min(begin + gram_panel_columns, n), height = end - begin;
-        team.gather(a, begin, end, 0, panel.data());
-        const std::int64_t before = a.of_rank(team.rank(), 0, begin), count = a.mine.count - before;
+        comm.gather(a, begin, end, 0, panel.data());
+        const std::int64_t before = a.of_rank(comm.rank(), 0, begin), count = a.mine.count - before;
         const Array<T> mine(height * count);
         multiply<T>(lapack::adjoint<T>, height, count, rows, panel.data(), rows, a.mine.column(before), a.mine.stride,
                     mine.data(), height);
-        const Array<T> got(team.redistribute(
+        const Array<T> got(comm.redistribute(
             SpreadColumnsOf<T>{{mine.data(), height, count, height}, {a.owners.begin() + begin, a.owners.end()}},
             [&](int rank) { return grid::Block{{0, rank == 0 ? height : 0}, {0, rank == 0 ? n - begin : 0}}; }));
-        for (std::int64_t c = begin; c < n && team.rank() == 0; ++c) {
+        for (std::int64_t c = begin; c < n && comm.rank() == 0; ++c) {
             const T* from = got.data() + (c - begin) * height;
             for (std::int64_t r = 0; r < height; ++r) {
                 g.column(begin + r)[c] = conjugate(from[r]);
@@ -53,11 +55,11 @@ template <class T> Gram<T> gram_on_root(const SpreadColumnsOf<T>& a, const Team&
     return gram;
 }
 
-template <class T> Gram<T> shared_gram(const SpreadColumnsOf<T>& a, const Team& team) {
+template <class T> Gram<T> shared_gram(const SpreadColumnsOf<T>& a, const ColumnComm& comm) {
     const Array<T> panel = panel_of(a);
     const std::int64_t n = a.count(), rows = a.mine.rows, own = a.mine.count;
     Gram<T> gram{MatrixOf<T>(n, own), {}, {}, true};
-    std::vector<std::vector<std::int64_t>> columns(static_cast<std::size_t>(team.size()));
+    std::vector<std::vector<std::int64_t>> columns(static_cast<std::size_t>(comm.size()));
     for (std::int64_t c = 0; c < n; ++c) {
         columns[static_cast<std::size_t>(a.owners[static_cast<std::size_t>(c)])].push_back(c);
     }
@@ -74,7 +76,7 @@ template <class T> Gram<T> shared_gram(const SpreadColumnsOf<T>& a, const Team& 
     const Array<T> products(std::min(gram_panel_columns, n) * own);
     for (std::int64_t begin = 0; begin < n; begin += gram_panel_columns) {
         const std::int64_t height = std::min(begin + gram_panel_columns, n) - begin;
-        team.gather(a, begin, begin + height, 0, panel.data());
+        comm.gather(a, begin, begin + height, 0, panel.data());
         multiply<T>(lapack::adjoint<T>, height, own, rows, panel.data(), rows, a.mine.data, a.mine.stride,
                     products.data(), height);
         for (std::int64_t c = 0; c < own; ++c) {
@@ -87,12 +89,12 @@ template <class T> Gram<T> shared_gram(const SpreadColumnsOf<T>& a, const Team& 
 }
 
 /// With LAPACK, on rank 0.
-template <class T> Tridiagonal<T> reduce_on_root(MatrixOf<T> g, std::int64_t n, const Team& team, int threads) {
+template <class T> Tridiagonal<T> reduce_on_root(MatrixOf<T> g, std::int64_t n, const ColumnComm& comm, int threads) {
     Tridiagonal<T> t;
     t.diagonal.resize(static_cast<std::size_t>(n));
     t.beside.resize(t.diagonal.size());
     t.q.tau.resize(static_cast<std::size_t>(n - 1));
-    team.on_root(
+    comm.on_root(
         [&](int all) {
             const BlasThreads blas(all);
             std::vector<T> work(static_cast<std::size_t>(64 * n));
@@ -102,16 +104,16 @@ template <class T> Tridiagonal<T> reduce_on_root(MatrixOf<T> g, std::int64_t n, 
                          "sytrd");
         },
         threads);
-    team.broadcast(t.q.tau.data(), n - 1, 0);
-    const grid::Partition columns(n - 1, team.size());
-    const ColumnsOf<T> below = {team.rank() == 0 ? g.data() + 1 : nullptr, n - 1, n - 1, g.stride};
+    comm.broadcast(t.q.tau.data(), n - 1, 0);
+    const grid::Partition columns(n - 1, comm.size());
+    const ColumnsOf<T> below = {comm.rank() == 0 ? g.data() + 1 : nullptr, n - 1, n - 1, g.stride};
     t.memory =
-        Array<T>(team.redistribute(SpreadColumnsOf<T>{below, std::vector<int>(static_cast<std::size_t>(n - 1), 0)},
+        Array<T>(comm.redistribute(SpreadColumnsOf<T>{below, std::vector<int>(static_cast<std::size_t>(n - 1), 0)},
                                    [&](int rank) { return grid::Block{{0, n - 1}, columns[rank]}; }));
-    for (int rank = 0; rank < team.size(); ++rank) {
+    for (int rank = 0; rank < comm.size(); ++rank) {
         t.q.columns.owners.insert(t.q.columns.owners.end(), static_cast<std::size_t>(columns[rank].size()), rank);
     }
-    t.q.columns.mine = {t.memory.data(), n - 1, columns[team.rank()].size(), n - 1};
+    t.q.columns.mine = {t.memory.data(), n - 1, columns[comm.rank()].size(), n - 1};
     return t;
 }
 
@@ -119,10 +121,10 @@ using ColumnsOfOne = std::function<grid::Range(int rank)>;
 
 /// With LAPACK, on rank 0; ascending.
 template <class T>
-Array<double> vectors_on_root(Tridiagonal<T>& t, const ColumnsOfOne& wanted, const Team& team, int threads) {
+Array<double> vectors_on_root(Tridiagonal<T>& t, const ColumnsOfOne& wanted, const ColumnComm& comm, int threads) {
     const auto count = std::ssize(t.diagonal);
-    Matrix z(team.rank() == 0 ? count : 0, team.rank() == 0 ? count : 0);
-    team.on_root(
+    Matrix z(comm.rank() == 0 ? count : 0, comm.rank() == 0 ? count : 0);
+    comm.on_root(
         [&](int all) {
             const BlasThreads blas(all);
             const int n = lapack_int(count), stride = lapack_int(z.stride), reals = lapack_int((count + 4) * count + 1),
@@ -138,7 +140,7 @@ Array<double> vectors_on_root(Tridiagonal<T>& t, const ColumnsOfOne& wanted, con
         },
         threads);
     const std::vector<int> of_root(static_cast<std::size_t>(count), 0);
-    return Array<double>(team.redistribute(SpreadColumns{z.columns(), of_root},
+    return Array<double>(comm.redistribute(SpreadColumns{z.columns(), of_root},
                                            [&](int rank) { return grid::Block{{0, count}, wanted(rank)}; }));
 }
 
@@ -155,14 +157,15 @@ template <class T> void put_rows_back(const MatrixOf<T>& v, const std::vector<st
 
 }  // namespace
 
-template <class T> Gram<T> gram(const SpreadColumnsOf<T>& a, bool shared, const Team& team, int threads) {
+template <class T> Gram<T> gram(const SpreadColumnsOf<T>& a, bool shared, const ColumnComm& comm, int threads) {
     const BlasThreads blas(threads);
-    return shared ? shared_gram(a, team) : gram_on_root(a, team);
+    return shared ? shared_gram(a, comm) : gram_on_root(a, comm);
 }
 
-template <class T> Tridiagonal<T> reduce(Gram<T> g, const Team& team, int threads) {
+template <class T> Tridiagonal<T> reduce(Gram<T> g, const ColumnComm& comm, int threads) {
     const std::int64_t n = std::ssize(g.owners);
-    return g.shared ? reduce_shared(std::move(g), team, threads) : reduce_on_root(std::move(g.mine), n, team, threads);
+    return g.shared ? distributed_sytrd(std::move(g), comm, threads)
+                    : reduce_on_root(std::move(g.mine), n, comm, threads);
 }
 
 template <class T> std::vector<double> eigenvalues(const Tridiagonal<T>& t) {
@@ -176,33 +179,33 @@ template <class T> std::vector<double> eigenvalues(const Tridiagonal<T>& t) {
 }
 
 template <class T>
-MatrixOf<T> eigenvectors(Tridiagonal<T> t, const ColumnsOfOne& wanted, const Team& team, int threads) {
+MatrixOf<T> eigenvectors(Tridiagonal<T> t, const ColumnsOfOne& wanted, const ColumnComm& comm, int threads) {
     const auto count = std::ssize(t.diagonal);
     const ColumnsOfOne reversed = [&](int rank) {
         const grid::Range columns = wanted(rank);
         return grid::Range{count - columns.end, count - columns.begin};
     };
-    Array<double> got = t.shared ? shared_vectors(t.diagonal, t.beside, reversed, team, threads)
-                                 : vectors_on_root(t, reversed, team, threads);
-    MatrixOf<T> v(count, wanted(team.rank()).size());
+    Array<double> got = t.shared ? distributed_stedc(t.diagonal, t.beside, reversed, comm, threads)
+                                 : vectors_on_root(t, reversed, comm, threads);
+    MatrixOf<T> v(count, wanted(comm.rank()).size());
     for (std::int64_t c = 0; c < v.count; ++c) {
         std::copy_n(got.data() + (v.count - 1 - c) * count, count, v.column(c));
     }
     got = {};
-    apply_q(t.q, ColumnsOf<T>{v.count > 0 ? v.data() + 1 : nullptr, count - 1, v.count, v.stride}, team, threads);
+    apply_q(t.q, ColumnsOf<T>{v.count > 0 ? v.data() + 1 : nullptr, count - 1, v.count, v.stride}, comm, threads);
     put_rows_back(v, t.order);
     return v;
 }
 
 template <class T>
-MatrixOf<T> product(const SpreadColumnsOf<T>& a, const MatrixOf<T>& v, const Team& team, int threads) {
+MatrixOf<T> product(const SpreadColumnsOf<T>& a, const MatrixOf<T>& v, const ColumnComm& comm, int threads) {
     const BlasThreads blas(threads);
     const Array<T> panel = panel_of(a);
     const std::int64_t rows = a.mine.rows;
     MatrixOf<T> x(rows, v.count);
     for (std::int64_t begin = 0; begin < a.count(); begin += gram_panel_columns) {
         const std::int64_t end = std::min(begin + gram_panel_columns, a.count());
-        team.gather(a, begin, end, 0, panel.data());
+        comm.gather(a, begin, end, 0, panel.data());
         if (x.count == 0) {
             continue;
         }
@@ -212,7 +215,7 @@ MatrixOf<T> product(const SpreadColumnsOf<T>& a, const MatrixOf<T>& v, const Tea
     return x;
 }
 
-TILEWISE_SPREAD_EIGEN(, double)
-TILEWISE_SPREAD_EIGEN(, Complex)
+TILEWISE_GRAM_EIGEN(, double)
+TILEWISE_GRAM_EIGEN(, Complex)
 
-}  // namespace tilewise::kernel
+}  // namespace tilewise::dist

@@ -1,17 +1,19 @@
 // V takes the place of the panel's columns as they are reduced, W follows it in memory: a product brings A up to date.
-#include "tilewise/kernel/factor/spread_reduction.hpp"
+#include "tilewise/dist/distributed_sytrd.hpp"
 
 #include <algorithm>
 
 #include "tilewise/kernel/factor/lapack_number.hpp"
 
-namespace tilewise::kernel {
+namespace tilewise::dist {
+
+using namespace kernel;
 namespace {
 
 template <class T> class Reduction {
 public:
-    Reduction(Gram<T> gram, const Team& team)
-        : team_(team),
+    Reduction(Gram<T> gram, const ColumnComm& comm)
+        : team_(comm),
           n_(std::ssize(gram.owners)),
           a_(std::move(gram.mine)),
           order_(std::move(gram.order)),
@@ -146,7 +148,7 @@ private:
                      a_.column(mine_before_) + end_, lapack_int(a_.stride));
     }
 
-    const Team& team_;
+    const ColumnComm& team_;
     std::int64_t n_, begin_ = 0, end_ = 0, rows_ = 0;
     MatrixOf<T> a_;
     std::vector<std::int64_t> order_;
@@ -161,12 +163,12 @@ private:
 
 }  // namespace
 
-template <class T> Tridiagonal<T> reduce_shared(Gram<T> gram, const Team& team, int threads) {
+template <class T> Tridiagonal<T> distributed_sytrd(Gram<T> gram, const ColumnComm& comm, int threads) {
     const BlasThreads blas(threads);
-    return Reduction<T>(std::move(gram), team)();
+    return Reduction<T>(std::move(gram), comm)();
 }
 
-template Tridiagonal<double> reduce_shared(Gram<double>, const Team&, int);
-template Tridiagonal<Complex> reduce_shared(Gram<Complex>, const Team&, int);
+template Tridiagonal<double> distributed_sytrd(Gram<double>, const ColumnComm&, int);
+template Tridiagonal<Complex> distributed_sytrd(Gram<Complex>, const ColumnComm&, int);
 
-}  // namespace tilewise::kernel
+}  // namespace tilewise::dist
