@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tilewise/base/array.hpp"
+#include "tilewise/base/dtype.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/ledger.hpp"
 #include "tilewise/base/random.hpp"

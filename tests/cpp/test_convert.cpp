@@ -11,8 +11,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "tilewise/base/dtype.hpp"
 #include "tilewise/base/error.hpp"
-#include "tilewise/base/half.hpp"
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/codec/checksum.hpp"
 #include "tilewise/kernel/codec/convert.hpp"

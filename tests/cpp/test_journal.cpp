@@ -12,7 +12,7 @@
 
 #include "io_cases.hpp"
 #include "tilewise/io/journal.hpp"
-#include "tilewise/mpi/queue.hpp"
+#include "tilewise/mpi/window.hpp"
 
 using namespace tilewise;
 using test::Scratch;

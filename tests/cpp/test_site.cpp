@@ -12,7 +12,6 @@
 
 #include "tilewise/base/host.hpp"
 #include "tilewise/io/site.hpp"
-#include "tilewise/mpi/same.hpp"
 #include "tilewise/mpi/together.hpp"
 
 using namespace tilewise;

@@ -9,7 +9,7 @@
 #include "exchange_cases.hpp"
 #include "stencil_cases.hpp"
 #include "tilewise/base/error.hpp"
-#include "tilewise/mpi/cartesian.hpp"
+#include "tilewise/mpi/communicator.hpp"
 #include "tilewise/stencil/stencil.hpp"
 
 using namespace tilewise;

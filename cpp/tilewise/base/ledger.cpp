@@ -2,7 +2,6 @@
 #include "tilewise/base/ledger.hpp"
 
 #include "tilewise/base/clock.hpp"
-#include "tilewise/base/shown_phase.hpp"
 
 namespace tilewise {
 namespace {

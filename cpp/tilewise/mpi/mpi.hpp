@@ -1,6 +1,8 @@
 // The only door to <mpi.h>: code above calls plain MPI functions inside `check`.
 #pragma once
 
+#include <string>
+
 #include <mpi.h>
 
 #include "tilewise/base/error.hpp"
@@ -13,5 +15,12 @@ void check(int code, const char* call);
 
 /// What the library calls itself, first line: "MPICH Version: 5.0.2".
 std::string library_version();
+
+/// The path of the loaded library; empty where the system does not say.
+std::string library_file();
+
+/// Whether it says that it takes addresses on graphics processors: "yes", "no", or "" where there is no call to ask by.
+/// After MPI_Init.
+std::string takes_device_addresses();
 
 }  // namespace tilewise::mpi

@@ -1,12 +1,15 @@
 // Agreement on failure by one reduction, and the abort that spares the other ranks an endless wait.
 #include "tilewise/mpi/together.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <exception>
 #include <string>
 
+#include "tilewise/base/host.hpp"
 #include "tilewise/mpi/handle.hpp"
-#include "tilewise/mpi/survival.hpp"
+#include "tilewise/mpi/sum.hpp"
 
 namespace tilewise::mpi {
 namespace {
@@ -51,6 +54,16 @@ template <ErrorKind kind> struct Agreed : ErrorOf<kind> {
         : ErrorOf<kind>(error.what(), error.rank(), error.error_number(), error.advice(), ranks),
           flight(ranks) {}
     Flight flight;
+};
+
+/// A text of a length that all versions agree on.
+struct Text {
+    std::array<char, 128> bytes{};
+
+    explicit Text(const std::string& text) {
+        std::copy_n(text.begin(), std::min(text.size(), bytes.size() - 1), bytes.begin());
+    }
+    std::string text() const { return bytes.data(); }
 };
 
 }  // namespace
@@ -134,6 +147,29 @@ void rethrow_or_abort(const Communicator& comm) {
     }
     MPI_Abort(comm.get(), 1);
     std::abort();  // MPI_Abort does not return, but does not promise that to the compiler
+}
+
+void require_same(const Communicator& comm, const std::string& what, const std::string& version,
+                  const std::string& advice) {
+    if (comm.size() == 1) {
+        return;
+    }
+    struct Told {
+        Text version, host;
+    };
+    const Told first = of_root(comm, Told{Text(version), Text(host_name())});
+    together(comm, [&] {
+        if (first.version.text() != Text(version).text()) {
+            throw UsageError(what + " on " + host_name() + " is of version " + version + ", that on " +
+                                 first.host.text() + " of version " + first.version.text(),
+                             -1, 0, advice);
+        }
+    });
+}
+
+bool is_same(const Communicator& comm, const std::string& text) {
+    const Text mine(text);
+    return !any_of(comm, of_root(comm, mine).text() != mine.text());
 }
 
 }  // namespace tilewise::mpi

@@ -12,6 +12,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/mpi/communicator.hpp"
@@ -59,5 +60,13 @@ template <class F> decltype(auto) no_return(const Communicator& comm, const F& b
         rethrow_or_abort(comm);
     }
 }
+
+/// Throws UsageError alike on every rank, with both hosts and versions, unless `what` has the version of rank 0's
+/// everywhere. @note Collective.
+void require_same(const Communicator& comm, const std::string& what, const std::string& version,
+                  const std::string& advice);
+
+/// Whether all ranks have the same text. @note Collective; the same on every rank.
+bool is_same(const Communicator& comm, const std::string& text);
 
 }  // namespace tilewise::mpi

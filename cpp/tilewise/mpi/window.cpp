@@ -2,6 +2,7 @@
 #include "tilewise/mpi/window.hpp"
 
 #include <cstdint>
+#include <exception>
 #include <sys/statvfs.h>
 
 #include "tilewise/base/work.hpp"
@@ -109,6 +110,38 @@ std::byte* shared_data(MPI_Win window, int rank) {
     std::byte* data = nullptr;
     check(MPI_Win_shared_query(window, rank, &bytes, &unit, &data), "MPI_Win_shared_query");
     return aligned(data);
+}
+
+Queue::Queue(const Communicator& comm) : ranks_(comm.size()) {
+    if (ranks_ == 1) {
+        return;
+    }
+    exposed_ = allocate_window(comm, comm.rank() == 0 ? sizeof(std::int64_t) : 0);
+    check(MPI_Win_lock_all(MPI_MODE_NOCHECK, exposed_.window.get()), "MPI_Win_lock_all");
+    if (comm.rank() == 0) {
+        const std::int64_t none = 0;
+        std::int64_t was = 0;
+        check(MPI_Fetch_and_op(&none, &was, MPI_INT64_T, 0, 0, MPI_REPLACE, exposed_.window.get()), "MPI_Fetch_and_op");
+        check(MPI_Win_flush(0, exposed_.window.get()), "MPI_Win_flush");
+    }
+    comm.barrier();
+}
+
+Queue::~Queue() {
+    if (exposed_.window && !must_not_free(ranks_)) {
+        MPI_Win_unlock_all(exposed_.window.get());
+    }
+}
+
+std::int64_t Queue::next() {
+    if (ranks_ == 1) {
+        return here_++;
+    }
+    const std::int64_t one = 1;
+    std::int64_t mine = 0;
+    check(MPI_Fetch_and_op(&one, &mine, MPI_INT64_T, 0, 0, MPI_SUM, exposed_.window.get()), "MPI_Fetch_and_op");
+    check(MPI_Win_flush(0, exposed_.window.get()), "MPI_Win_flush");
+    return mine;
 }
 
 }  // namespace tilewise::mpi

@@ -6,7 +6,6 @@
 #include "tilewise/kernel/factor/lapack.hpp"
 #include "tilewise/kernel/isa/backend.hpp"
 #include "tilewise/kernel/product/gemm.hpp"
-#include "tilewise/mpi/same.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/jacobi.hpp"
 

@@ -23,8 +23,8 @@
 #include "tilewise/io/mapped.hpp"
 #include "tilewise/io/uncached.hpp"
 #include "tilewise/kernel/codec/convert.hpp"
-#include "tilewise/mpi/queue.hpp"
 #include "tilewise/mpi/together.hpp"
+#include "tilewise/mpi/window.hpp"
 #include "tilewise/transpose/local.hpp"
 
 namespace tilewise::transpose {

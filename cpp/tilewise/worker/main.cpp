@@ -10,16 +10,15 @@
 #include <unistd.h>
 
 #include "tilewise/base/array.hpp"
-#include "tilewise/base/shown_phase.hpp"
+#include "tilewise/base/ledger.hpp"
 #include "tilewise/base/work.hpp"
 #include "tilewise/device/facts.hpp"
 #include "tilewise/io/chunked.hpp"
 #include "tilewise/io/mapped.hpp"
 #include "tilewise/kernel/isa/backend.hpp"
 #include "tilewise/measure/transpose_tile.hpp"
+#include "tilewise/mpi/communicator.hpp"
 #include "tilewise/mpi/mpi.hpp"
-#include "tilewise/mpi/same.hpp"
-#include "tilewise/mpi/survival.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/build.hpp"
 #include "tilewise/worker/events.hpp"

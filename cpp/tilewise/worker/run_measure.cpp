@@ -6,7 +6,7 @@
 
 #include "tilewise/measure/measure.hpp"
 #include "tilewise/measure/samples.hpp"
-#include "tilewise/mpi/library.hpp"
+#include "tilewise/mpi/mpi.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/run.hpp"
 

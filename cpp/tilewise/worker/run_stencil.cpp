@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "tilewise/measure/ceilings.hpp"
-#include "tilewise/mpi/cartesian.hpp"
+#include "tilewise/mpi/communicator.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/stencil/fields.hpp"

@@ -12,7 +12,7 @@
 
 #include "tilewise/io/file.hpp"
 #include "tilewise/io/journal.hpp"
-#include "tilewise/mpi/survival.hpp"
+#include "tilewise/mpi/communicator.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/events.hpp"
 #include "tilewise/worker/run.hpp"

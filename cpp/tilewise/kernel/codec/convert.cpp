@@ -20,6 +20,7 @@
 #include <string>
 #include <type_traits>
 
+#include "tilewise/base/dtype.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/base/work.hpp"

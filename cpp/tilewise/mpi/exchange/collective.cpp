@@ -5,7 +5,7 @@
 // are read from files by rank.
 #include "tilewise/base/work.hpp"
 #include "tilewise/mpi/exchange/exchange.hpp"
-#include "tilewise/mpi/library.hpp"
+#include "tilewise/mpi/mpi.hpp"
 
 namespace tilewise::mpi {
 namespace {
