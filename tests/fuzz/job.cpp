@@ -10,7 +10,7 @@
 
 #include "require.hpp"
 #include "tilewise/base/error.hpp"
-#include "tilewise/worker/json.hpp"
+#include "tilewise/worker/events.hpp"
 
 using namespace tilewise;
 using namespace tilewise::worker;

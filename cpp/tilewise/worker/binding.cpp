@@ -1,6 +1,4 @@
 // Orders a node's cores by where they sit, and deals them out by rank.
-#include "tilewise/worker/binding.hpp"
-
 #include <algorithm>
 #include <fstream>
 #include <sched.h>
@@ -8,6 +6,7 @@
 
 #include "tilewise/base/work.hpp"
 #include "tilewise/mpi/sum.hpp"
+#include "tilewise/worker/run.hpp"
 
 namespace tilewise::worker {
 namespace {

@@ -1,5 +1,6 @@
 // The constants as one text in the program, made by the compiler. The build takes it from there into build.json, which
 // the front reads (see cmake/build_json.cmake): the program need not run for that, and its numbers stand nowhere else.
+// The version is one text, too, where `what` and `strings` find it.
 #include "tilewise/worker/constants.hpp"
 
 #include <algorithm>
@@ -31,8 +32,8 @@
 #include "tilewise/svd/svd.hpp"
 #include "tilewise/svd/tall_rows.hpp"
 #include "tilewise/transpose/transpose.hpp"
+#include "tilewise/worker/front_connection.hpp"
 #include "tilewise/worker/job.hpp"
-#include "tilewise/worker/line.hpp"
 
 namespace tilewise::worker {
 namespace {
@@ -179,10 +180,24 @@ struct Text {
 // In the program even where no code needs it as a whole.
 [[gnu::used]] constexpr Text marked;
 
+// Read when the program runs, and not copied into the code that uses it.
+const volatile char version_text[] = "@(#)tilewise-worker " TILEWISE_VERSION;
+constexpr std::size_t version_mark = sizeof "@(#)tilewise-worker " - 1;
+
 }  // namespace
 
 std::string constants_text() { return {marked.letters + mark.size(), length - mark.size()}; }
 
 std::uint32_t constants_digest() { return digest; }
+
+std::string build_version() {
+    std::string version;
+    for (std::size_t i = version_mark; version_text[i] != '\0'; ++i) {
+        version += version_text[i];
+    }
+    return version;
+}
+
+std::string build_compiler() { return TILEWISE_COMPILER; }
 
 }  // namespace tilewise::worker

@@ -1,4 +1,5 @@
 // What plans count on of this worker: the sizes of its buffers and panels, and what its rules go by.
+// And what this worker was built as.
 #pragma once
 
 #include <cstdint>
@@ -9,5 +10,8 @@ namespace tilewise::worker {
 /// One JSON object. Its `digest` is a number that another value of any of the constants changes.
 std::string constants_text();
 std::uint32_t constants_digest();
+
+std::string build_version();
+std::string build_compiler();
 
 }  // namespace tilewise::worker

@@ -15,7 +15,6 @@
 #include "tilewise/stencil/evolution.hpp"
 #include "tilewise/svd/jacobi.hpp"
 #include "tilewise/svd/svd.hpp"
-#include "tilewise/worker/build.hpp"
 #include "tilewise/worker/constants.hpp"
 
 namespace nlohmann {

@@ -1,11 +1,10 @@
 // What the job says of its journal, as the operations want it, and what was found there: as facts, and as warnings
 // where it is not what was written.
-#include "tilewise/worker/journal.hpp"
-
 #include <bit>
 #include <charconv>
 
 #include "tilewise/worker/job.hpp"
+#include "tilewise/worker/run.hpp"
 
 namespace tilewise::worker {
 namespace {

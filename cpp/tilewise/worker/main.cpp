@@ -20,16 +20,14 @@
 #include "tilewise/mpi/communicator.hpp"
 #include "tilewise/mpi/mpi.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/worker/build.hpp"
+#include "tilewise/worker/constants.hpp"
+#include "tilewise/worker/crash_report.hpp"
 #include "tilewise/worker/events.hpp"
 #include "tilewise/worker/fault.hpp"
+#include "tilewise/worker/front_connection.hpp"
 #include "tilewise/worker/job.hpp"
-#include "tilewise/worker/json.hpp"
-#include "tilewise/worker/last_words.hpp"
-#include "tilewise/worker/line.hpp"
 #include "tilewise/worker/run.hpp"
-#include "tilewise/worker/segments.hpp"
-#include "tilewise/worker/survive.hpp"
+#include "tilewise/worker/shm_cleanup.hpp"
 
 namespace tilewise::worker {
 namespace {

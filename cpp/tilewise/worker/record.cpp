@@ -1,6 +1,4 @@
 // Gathers numbers as arrays and text as one string a rank; the front makes statistics of them.
-#include "tilewise/worker/record.hpp"
-
 #include <algorithm>
 #include <fstream>
 #include <map>
@@ -11,7 +9,8 @@
 #include "tilewise/base/host.hpp"
 #include "tilewise/base/work.hpp"
 #include "tilewise/kernel/product/gemm.hpp"
-#include "tilewise/worker/build.hpp"
+#include "tilewise/worker/constants.hpp"
+#include "tilewise/worker/run.hpp"
 
 namespace tilewise::worker {
 namespace {

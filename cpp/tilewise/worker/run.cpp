@@ -17,15 +17,11 @@
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/multiply/multiply.hpp"
 #include "tilewise/transpose/transpose.hpp"
-#include "tilewise/worker/binding.hpp"
+#include "tilewise/worker/crash_report.hpp"
 #include "tilewise/worker/events.hpp"
 #include "tilewise/worker/fault.hpp"
-#include "tilewise/worker/journal.hpp"
-#include "tilewise/worker/last_words.hpp"
-#include "tilewise/worker/record.hpp"
-#include "tilewise/worker/segments.hpp"
-#include "tilewise/worker/stack.hpp"
-#include "tilewise/worker/trace.hpp"
+#include "tilewise/worker/message_trace.hpp"
+#include "tilewise/worker/shm_cleanup.hpp"
 
 namespace tilewise::worker {
 namespace {

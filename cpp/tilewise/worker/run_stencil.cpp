@@ -11,7 +11,6 @@
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/stencil/fields.hpp"
 #include "tilewise/worker/events.hpp"
-#include "tilewise/worker/journal.hpp"
 #include "tilewise/worker/run.hpp"
 
 namespace tilewise::worker {

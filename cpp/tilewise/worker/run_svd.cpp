@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/worker/journal.hpp"
 #include "tilewise/worker/run.hpp"
 
 namespace tilewise::worker {

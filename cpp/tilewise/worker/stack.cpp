@@ -2,8 +2,6 @@
 //
 //     together   0 0 1 1 2 2 …     all ranks work on one slice, then on the next
 //     apart      0 1 2 | 3 4 5     rank 0 does the first half of them, rank 1 the second, each as if it were alone
-#include "tilewise/worker/stack.hpp"
-
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -15,7 +13,7 @@
 #include "tilewise/mpi/mpi.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/worker/record.hpp"
+#include "tilewise/worker/run.hpp"
 
 namespace tilewise::worker {
 namespace {

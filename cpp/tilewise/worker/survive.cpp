@@ -1,6 +1,4 @@
 // Run, agree on how it went, and where a rank is missing take stock and run again.
-#include "tilewise/worker/survive.hpp"
-
 #include <algorithm>
 #include <cstdio>
 #include <exception>

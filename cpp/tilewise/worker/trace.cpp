@@ -1,6 +1,4 @@
 // Sets the clocks, matches the messages, and has rank 0 write the ranks' events one after another.
-#include "tilewise/worker/trace.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -17,7 +15,7 @@
 #include "tilewise/base/clock.hpp"
 #include "tilewise/io/file.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/worker/json.hpp"
+#include "tilewise/worker/events.hpp"
 #include "tilewise/worker/message_trace.hpp"
 
 namespace tilewise::worker {

@@ -1,5 +1,5 @@
 // Two ways to the front, and a thread that beats over either, and waits for the end of the one from other hosts.
-#include "tilewise/worker/line.hpp"
+#include "tilewise/worker/front_connection.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "tilewise/base/host.hpp"
-#include "tilewise/worker/pulse.hpp"
+#include "tilewise/worker/heartbeat.hpp"
 
 namespace tilewise::worker {
 namespace {

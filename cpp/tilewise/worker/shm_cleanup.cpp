@@ -1,5 +1,5 @@
 // A process's own are read from /proc/self/maps, a line for each mapping; its path is the last word.
-#include "tilewise/worker/segments.hpp"
+#include "tilewise/worker/shm_cleanup.hpp"
 
 #include <array>
 #include <csignal>

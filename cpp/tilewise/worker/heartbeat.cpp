@@ -1,5 +1,5 @@
 // The signs of life that Linux keeps of a process and its threads, read from its clocks and /proc/self.
-#include "tilewise/worker/pulse.hpp"
+#include "tilewise/worker/heartbeat.hpp"
 
 #include <algorithm>
 #include <cinttypes>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "tilewise/base/host.hpp"
-#include "tilewise/worker/last_words.hpp"
+#include "tilewise/worker/crash_report.hpp"
 
 namespace tilewise::worker {
 namespace {

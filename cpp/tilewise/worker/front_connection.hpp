@@ -26,7 +26,7 @@ struct Front {
     static Front by_environment();
 };
 
-/// Connects, unless that was done already; a thread then beats over it every second (see pulse.hpp), of which the
+/// Connects, unless that was done already; a thread then beats over it every second (see heartbeat.hpp), of which the
 /// caller's thread is the subject. From another host that thread also connects, and from then on ends this process when
 /// the front has ended or is not reached any more. Where the front cannot be reached at all, the launcher alone ends
 /// the ranks.

@@ -1,5 +1,5 @@
 // Handlers that only write bytes which are there, and a pipe that is opened through /proc.
-#include "tilewise/worker/last_words.hpp"
+#include "tilewise/worker/crash_report.hpp"
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@
 
 #include "tilewise/base/host.hpp"
 #include "tilewise/worker/events.hpp"
-#include "tilewise/worker/line.hpp"
+#include "tilewise/worker/front_connection.hpp"
 
 namespace tilewise::worker {
 namespace {
