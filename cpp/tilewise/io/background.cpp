@@ -147,14 +147,14 @@ Writeback::Writeback(const Region& region) : region_(region) {
     if (!region.is_one_file()) {
         return;
     }
-    descriptor_ = open_made(region.path, O_WRONLY);
-    if (descriptor_ >= 0) {
+    descriptor_ = Descriptor(open_made(region.path, O_WRONLY));
+    if (descriptor_) {
         thread_ = std::thread([this] { run(); });
     }
 }
 
 Writeback::~Writeback() {
-    if (descriptor_ < 0) {
+    if (!descriptor_) {
         return;
     }
     {
@@ -163,11 +163,10 @@ Writeback::~Writeback() {
     }
     changed_.notify_one();
     thread_.join();
-    close(descriptor_);
 }
 
 void Writeback::wrote(const grid::Block& stored) {
-    if (descriptor_ < 0 || stored.size() == 0) {
+    if (!descriptor_ || stored.size() == 0) {
         return;
     }
     const auto item = static_cast<std::int64_t>(size_of(region_.dtype));
@@ -194,7 +193,7 @@ void Writeback::run() {
         const grid::Range bytes = *written_;
         written_.reset();
         lock.unlock();
-        sync_file_range(descriptor_, bytes.begin, bytes.size(), SYNC_FILE_RANGE_WRITE);  // a wish
+        sync_file_range(descriptor_.number(), bytes.begin, bytes.size(), SYNC_FILE_RANGE_WRITE);  // a wish
         lock.lock();
     }
 }

@@ -85,7 +85,7 @@ private:
     void run();
 
     const Region& region_;
-    int descriptor_ = -1;
+    Descriptor descriptor_{-1};
     std::mutex mutex_;
     std::condition_variable changed_;
     std::optional<grid::Range> written_;  // bytes of the file that nothing was asked for yet

@@ -179,19 +179,17 @@ namespace {
 class Chunked final : public OpenFile {
 public:
     Chunked(Context& context, const Transfer& transfer, Direction direction, bool by_root)
-        : context_(context),
-          transfer_(transfer),
+        : OpenFile(context, transfer, direction),
           region_(transfer.region),
           chunks_(*region_.chunks),
           by_root_(by_root),
           item_(transfer.item()),
-          across_(chunks_.across_count(transfer.columns())),
-          me_(context.comm.rank()) {
+          across_(chunks_.across_count(transfer.columns())) {
         for (int rank = 0; rank < context.comm.size(); ++rank) {
             shares_.push_back(transfer.share_of(rank));
         }
         mpi::together(context.comm, [&] {
-            if (direction == Direction::write) {
+            if (!reads()) {
                 throw InternalError("packed chunks are not written");
             }
             unpacker_.emplace(region_);
@@ -216,9 +214,9 @@ private:
         }
         memories_.resize(static_cast<std::size_t>(context_.threads));
         for (std::int64_t round = 0; round < rounds; ++round) {
-            unpack_round(of_round(me_, round, at_once));
+            unpack_round(of_round(me(), round, at_once));
             exchange_round(round, at_once);
-            context_.report(context_.ledger.phase(), static_cast<double>(round + 1) / static_cast<double>(rounds));
+            report(round + 1, rounds);
         }
     }
 
@@ -253,8 +251,8 @@ private:
         for (std::int64_t i = rows.begin / chunks_.rows; i * chunks_.rows < rows.end; ++i) {
             for (std::int64_t j = columns.begin / chunks_.columns; j * chunks_.columns < columns.end; ++j) {
                 candidates.push_back(i * across_ + j);
-                most.push_back(count_within(share(me_), unpacker_->block_of(candidates.back())) << rank_bits |
-                               (rank_mask - me_));
+                most.push_back(count_within(share(me()), unpacker_->block_of(candidates.back())) << rank_bits |
+                               (rank_mask - me()));
             }
         }
         if (context_.comm.size() > 1) {
@@ -289,7 +287,7 @@ private:
 
     /// Unpacks chunks, puts what is this rank's into its share, and packs for the others, chunk after chunk.
     void unpack_round(Range round) {
-        const Timed timed(context_.ledger, context_.ledger.phase(), Step::convert, "unpack " + region_.name);
+        const Timed unpacking = timed(Step::convert, "unpack");
         const std::size_t ranks = shares_.size();
         outgoing_.assign(ranks + 1, 0);
         places_.assign(static_cast<std::size_t>(round.size()) * ranks, 0);
@@ -298,7 +296,7 @@ private:
             outgoing_[rank] = place;
             for (std::int64_t i = 0; i < round.size(); ++i) {
                 const std::int64_t count = count_within(shares_[rank], unpacker_->block_of(round.begin[i]));
-                if (static_cast<int>(rank) == me_) {
+                if (static_cast<int>(rank) == me()) {
                     own += count;
                 } else {
                     places_[static_cast<std::size_t>(i) * ranks + rank] = place;
@@ -319,50 +317,46 @@ private:
             for (std::size_t rank = 0; rank < ranks; ++rank) {
                 std::byte* packed = sent_.raw() + places_[static_cast<std::size_t>(task) * ranks + rank] * item_;
                 for_pieces(shares_[rank], block, [&](std::int64_t row, grid::Range columns, std::int64_t local) {
-                    const bool mine = static_cast<int>(rank) == me_;
+                    const bool mine = static_cast<int>(rank) == me();
                     unpacker_->copy_row(numbers, block, row, columns, mine ? transfer_.data + local * item_ : packed);
                     packed += mine ? 0 : columns.size() * item_;
                 });
             }
         });
-        context_.ledger.count().read += read;
-        context_.ledger.count().io_calls += calls;
-        context_.ledger.count().useful += (own + place) * item_;
+        count().read += read;
+        count().io_calls += calls;
+        count().useful += (own + place) * item_;
     }
 
     void exchange_round(std::int64_t round, std::int64_t at_once) {
         const int ranks = context_.comm.size();
-        const Timed timed(context_.ledger, context_.ledger.phase(), Step::move, "exchange chunks");
-        const MPI_Datatype type = mpi::type_of(region_.dtype);
-        std::vector<MPI_Request> requests;
+        const Timed exchanging(context_.ledger, context_.ledger.phase(), Step::move, "exchange chunks");
+        Messages leaving(context_, transfer_);
         for (int i = 1; i < ranks; ++i) {
-            const int rank = (me_ + i) % ranks;
+            const int rank = (me() + i) % ranks;
             const std::int64_t begin = outgoing_[static_cast<std::size_t>(rank)],
                                count = outgoing_[static_cast<std::size_t>(rank) + 1] - begin;
             if (count > 0) {
-                requests.push_back(MPI_REQUEST_NULL);
-                check(MPI_Isend(sent_.raw() + begin * item_, static_cast<int>(count), type, rank, 0,
-                                context_.comm.get(), &requests.back()),
-                      "MPI_Isend");
+                leaving.send(sent_.raw() + begin * item_, count, rank);
             }
         }
         for (int i = 1; i < ranks; ++i) {  // one after the other, so that there is memory for one
-            const int rank = (me_ + ranks - i) % ranks;
+            const int rank = (me() + ranks - i) % ranks;
             const Range its = of_round(rank, round, at_once);
             std::int64_t count = 0;
             for (const std::int64_t* chunk = its.begin; chunk < its.end; ++chunk) {
-                count += count_within(share(me_), unpacker_->block_of(*chunk));
+                count += count_within(share(me()), unpacker_->block_of(*chunk));
             }
             if (count == 0) {
                 continue;
             }
             received_.grow(count * item_);
-            check(MPI_Recv(received_.raw(), static_cast<int>(count), type, rank, 0, context_.comm.get(),
-                           MPI_STATUS_IGNORE),
+            check(MPI_Recv(received_.raw(), static_cast<int>(count), mpi::type_of(region_.dtype), rank, 0,
+                           context_.comm.get(), MPI_STATUS_IGNORE),
                   "MPI_Recv");
             const std::byte* from = received_.raw();
             for (const std::int64_t* chunk = its.begin; chunk < its.end; ++chunk) {
-                for_pieces(share(me_), unpacker_->block_of(*chunk),
+                for_pieces(share(me()), unpacker_->block_of(*chunk),
                            [&](std::int64_t, grid::Range columns, std::int64_t local) {
                                const auto bytes = static_cast<std::size_t>(columns.size() * item_);
                                std::memcpy(transfer_.data + local * item_, from, bytes);
@@ -370,17 +364,14 @@ private:
                            });
             }
         }
-        check(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+        leaving.wait();
     }
 
-    Context& context_;
-    const Transfer& transfer_;
     const Region& region_;
     const Chunks& chunks_;
     bool by_root_;
     std::optional<ChunkUnpacker> unpacker_;
     std::int64_t item_, across_;
-    int me_;
     std::vector<grid::Share> shares_;
     std::vector<std::int64_t> wanted_;              ///< chunks that somebody wants
     std::vector<std::vector<std::int64_t>> lists_;  ///< of them, those that each rank unpacks

@@ -66,7 +66,7 @@ PosixFile::PosixFile(const std::string& path, std::string name, Mode mode, Cache
           return mode == Mode::read ? open(path.c_str(), flags | O_RDONLY | O_CLOEXEC)
                                     : open_made(path, flags | O_RDWR);
       })) {
-    if (descriptor_ < 0) {
+    if (!descriptor_) {
         throw system_error(name_ +
                                (mode == Mode::scratch ? ": no scratch file could be made" : ": could not be opened") +
                                (cache == Cache::bypassed ? " past the page cache" : ""),
@@ -74,15 +74,15 @@ PosixFile::PosixFile(const std::string& path, std::string name, Mode mode, Cache
     }
 }
 
-PosixFile::~PosixFile() {
-    if (descriptor_ >= 0) {
-        ::close(descriptor_);
+Descriptor::~Descriptor() {
+    if (number_ >= 0) {
+        close(number_);
     }
 }
 
 void PosixFile::close() {
     // Never again after an interrupt: Linux has closed it, and the number may be somebody else's by now.
-    if (::close(std::exchange(descriptor_, -1)) != 0 && writes_ && errno != EINTR) {
+    if (::close(descriptor_.release()) != 0 && writes_ && errno != EINTR) {
         throw system_error(name_ + ": closing it failed; written data may be lost", errno);
     }
 }
@@ -94,8 +94,9 @@ void PosixFile::fail(const std::string& what, std::int64_t offset, int error_num
 std::int64_t PosixFile::read(std::byte* data, std::int64_t bytes, std::int64_t offset) const {
     std::int64_t calls = 0;
     while (bytes > 0) {
-        const ssize_t got = uninterrupted(
-            [&] { return pread(descriptor_, data, static_cast<std::size_t>(std::min(bytes, most_at_once)), offset); });
+        const ssize_t got = uninterrupted([&] {
+            return pread(descriptor_.number(), data, static_cast<std::size_t>(std::min(bytes, most_at_once)), offset);
+        });
         ++calls;
         if (got == 0) {
             throw IoError(name_ + ": ended at byte " + std::to_string(offset) + " where " + std::to_string(bytes) +
@@ -114,8 +115,9 @@ std::int64_t PosixFile::read(std::byte* data, std::int64_t bytes, std::int64_t o
 std::int64_t PosixFile::write(const std::byte* data, std::int64_t bytes, std::int64_t offset) const {
     std::int64_t calls = 0;
     while (bytes > 0) {
-        const ssize_t put = uninterrupted(
-            [&] { return pwrite(descriptor_, data, static_cast<std::size_t>(std::min(bytes, most_at_once)), offset); });
+        const ssize_t put = uninterrupted([&] {
+            return pwrite(descriptor_.number(), data, static_cast<std::size_t>(std::min(bytes, most_at_once)), offset);
+        });
         ++calls;
         if (put < 0) {
             fail("writing", offset, errno);
@@ -129,7 +131,7 @@ std::int64_t PosixFile::write(const std::byte* data, std::int64_t bytes, std::in
 
 std::int64_t PosixFile::size() const {
     struct stat facts{};
-    if (fstat(descriptor_, &facts) != 0) {
+    if (fstat(descriptor_.number(), &facts) != 0) {
         throw system_error(name_ + ": its size could not be asked", errno);
     }
     if (!S_ISREG(facts.st_mode)) {
@@ -140,7 +142,7 @@ std::int64_t PosixFile::size() const {
 
 void PosixFile::reserve(std::int64_t offset, std::int64_t bytes) const {
 #ifdef __linux__
-    if (bytes > 0 && uninterrupted([&] { return fallocate(descriptor_, 0, offset, bytes); }) != 0 &&
+    if (bytes > 0 && uninterrupted([&] { return fallocate(descriptor_.number(), 0, offset, bytes); }) != 0 &&
         errno != EOPNOTSUPP && errno != ENOSYS) {
         throw system_error(name_ + ": " + std::to_string(bytes) + " bytes of disk space could not be had", errno);
     }
@@ -148,11 +150,11 @@ void PosixFile::reserve(std::int64_t offset, std::int64_t bytes) const {
 }
 
 void PosixFile::will_need(std::int64_t offset, std::int64_t bytes) const {
-    static_cast<void>(posix_fadvise(descriptor_, offset, bytes, POSIX_FADV_WILLNEED));
+    static_cast<void>(posix_fadvise(descriptor_.number(), offset, bytes, POSIX_FADV_WILLNEED));
 }
 
 void PosixFile::flush() const {
-    if (uninterrupted([&] { return fsync(descriptor_); }) != 0) {
+    if (uninterrupted([&] { return fsync(descriptor_.number()); }) != 0) {
         throw system_error(name_ + ": flushing to disk failed", errno);
     }
 }
@@ -167,13 +169,13 @@ void PosixFile::set_lock(short kind, std::int64_t offset, std::int64_t bytes) co
     range.l_whence = SEEK_SET;
     range.l_start = offset;
     range.l_len = bytes;
-    if (uninterrupted([&] { return fcntl(descriptor_, F_SETLKW, &range); }) != 0) {
+    if (uninterrupted([&] { return fcntl(descriptor_.number(), F_SETLKW, &range); }) != 0) {
         throw system_error(name_ + ": bytes from " + std::to_string(offset) + " on could not be locked", errno);
     }
 }
 
 void PosixFile::resize(std::int64_t bytes) const {
-    if (uninterrupted([&] { return ftruncate(descriptor_, bytes); }) != 0) {
+    if (uninterrupted([&] { return ftruncate(descriptor_.number(), bytes); }) != 0) {
         throw system_error(name_ + ": could not be given its size of " + std::to_string(bytes) + " bytes", errno);
     }
 }

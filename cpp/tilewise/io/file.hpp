@@ -6,8 +6,30 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace tilewise::io {
+
+/// A descriptor that is closed with its owner, without a look at what the system says.
+class Descriptor {
+public:
+    /// Below zero: there is none.
+    explicit Descriptor(int number) : number_(number) {}
+    Descriptor(Descriptor&& other) noexcept : number_(other.release()) {}
+    Descriptor& operator=(Descriptor&& other) noexcept {
+        std::swap(number_, other.number_);
+        return *this;
+    }
+    ~Descriptor();
+
+    int number() const { return number_; }
+    explicit operator bool() const { return number_ >= 0; }
+    /// Hands it over to whoever closes it with a look.
+    int release() { return std::exchange(number_, -1); }
+
+private:
+    int number_;
+};
 
 class PosixFile {
 public:
@@ -18,10 +40,6 @@ public:
 
     /// Throws IoError naming the file. `name` is what messages call it.
     PosixFile(const std::string& path, std::string name, Mode mode, Cache cache = Cache::used);
-    PosixFile(const PosixFile&) = delete;
-    PosixFile& operator=(const PosixFile&) = delete;
-    /// Closes without a look at what the system says: what was written is closed with `close` before.
-    ~PosixFile();
 
     /// Reads exactly `bytes` at `offset`; returns the number of system calls. A file that ends early is an IoError.
     std::int64_t read(std::byte* data, std::int64_t bytes, std::int64_t offset) const;
@@ -29,7 +47,7 @@ public:
     /// Asks the system to bring these bytes to the page cache. Nothing depends on whether it does.
     void will_need(std::int64_t offset, std::int64_t bytes) const;
     /// For calls that are made elsewhere; it stays this object's.
-    int descriptor() const { return descriptor_; }
+    int descriptor() const { return descriptor_.number(); }
     /// Size in bytes; throws IoError for anything but a regular file.
     std::int64_t size() const;
     /// Gets the disk space for `bytes` at `offset` now, where the file system can: a full disk is then found before
@@ -41,8 +59,8 @@ public:
     void unlock(std::int64_t offset, std::int64_t bytes) const;
     /// Makes the file exactly so long.
     void resize(std::int64_t bytes) const;
-    /// Throws IoError when the system says that what was written is not there (NFS and quotas say it only now). Nothing
-    /// can be done with the file after it.
+    /// Throws IoError when the system says that what was written is not there (NFS and quotas say it only now): comes
+    /// before what was written goes. Nothing can be done with the file after it.
     void close();
 
 private:
@@ -51,7 +69,7 @@ private:
 
     std::string name_;
     bool writes_;
-    int descriptor_;
+    Descriptor descriptor_;
 };
 
 /// Opens what the front made, for what `flags` say, and follows no link: neither in its place nor, where the front made

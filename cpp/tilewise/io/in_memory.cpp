@@ -11,6 +11,7 @@
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
+#include "tilewise/io/elements.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::io {
@@ -144,11 +145,9 @@ struct Message {
 class Redistribution final : public OpenFile {
 public:
     Redistribution(Context& context, const Transfer& transfer, Direction direction)
-        : context_(context),
-          transfer_(transfer),
+        : OpenFile(context, transfer, direction),
           memory_(*transfer.region.memory),
           item_(transfer.item()),
-          reading_(direction == Direction::read),
           dense_{transfer.data, transfer.share_of(context.comm.rank()).width() * item_, item_} {
         const bool column_major = transfer.region.column_major;
         for (const LocalShare& local : memory_.mine) {
@@ -169,13 +168,12 @@ public:
     }
 
     void move() override {
-        const Timed timed(context_.ledger, context_.ledger.phase(), Step::move,
-                          "redistribute " + transfer_.region.name);
+        const Timed moving = timed(Step::move, "redistribute");
         const int ranks = context_.comm.size(), me = context_.comm.rank();
         for (int turn = 1; turn < ranks; ++turn) {
             const int to = (me + turn) % ranks, from = (me + ranks - turn) % ranks;
-            swap_with(to, reading_ ? message(me, to) : message(to, me), from,
-                      reading_ ? message(from, me) : message(me, from));
+            swap_with(to, reads() ? message(me, to) : message(to, me), from,
+                      reads() ? message(from, me) : message(me, from));
         }
         const Message own = message(me, me);
         for (std::size_t index = 0; index < own.overlaps.size(); ++index) {
@@ -183,8 +181,8 @@ public:
             const Side& kept = kept_[index];
             overlap.for_runs(0, overlap.size(), context_.threads, [&](const Run& run) {
                 std::byte *here = kept.at(run.kept_row, run.kept_column), *there = dense_.at(run.row, run.column);
-                reading_ ? copy(here, kept.step, there, item_, run.count, item_)
-                         : copy(there, item_, here, kept.step, run.count, item_);
+                reads() ? copy(here, kept.step, there, item_, run.count, item_)
+                        : copy(there, item_, here, kept.step, run.count, item_);
             });
         }
     }
@@ -204,7 +202,7 @@ private:
     /// Copies numbers [begin, end) of a message between `packed` and whichever side of it this rank has.
     void copy_packed(const Message& message, std::int64_t begin, std::int64_t end, std::byte* packed,
                      bool packing) const {
-        const bool from_kept = packing == reading_;
+        const bool from_kept = packing == reads();
         std::int64_t before = 0;
         for (std::size_t index = 0; index < message.overlaps.size(); ++index) {
             const Overlap& overlap = message.overlaps[index];
@@ -223,32 +221,25 @@ private:
     void swap_with(int to, const Message& sent, int from, const Message& received) const {
         const std::int64_t step = exchange_bytes / item_;
         for (std::int64_t at = 0; at < std::max(sent.size, received.size); at += step) {
-            std::array<MPI_Request, 2> requests{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
             const std::int64_t incoming = std::min(step, received.size - at), outgoing = std::min(step, sent.size - at);
+            Messages arriving(context_, transfer_), leaving(context_, transfer_);
             if (incoming > 0) {
-                mpi::check(MPI_Irecv(incoming_.data(), static_cast<int>(incoming * item_), MPI_BYTE, from, 0,
-                                     context_.comm.get(), &requests[0]),
-                           "MPI_Irecv");
+                arriving.receive(incoming_.data(), incoming, from);
             }
             if (outgoing > 0) {
                 copy_packed(sent, at, at + outgoing, outgoing_.data(), true);
-                mpi::check(MPI_Isend(outgoing_.data(), static_cast<int>(outgoing * item_), MPI_BYTE, to, 0,
-                                     context_.comm.get(), &requests[1]),
-                           "MPI_Isend");
+                leaving.send(outgoing_.data(), outgoing, to);
             }
-            mpi::check(MPI_Wait(&requests[0], MPI_STATUS_IGNORE), "MPI_Wait");
+            arriving.wait();
             if (incoming > 0) {
                 copy_packed(received, at, at + incoming, incoming_.data(), false);
             }
-            mpi::check(MPI_Wait(&requests[1], MPI_STATUS_IGNORE), "MPI_Wait");
+            leaving.wait();
         }
     }
 
-    Context& context_;
-    const Transfer& transfer_;
     const InMemory& memory_;
     std::int64_t item_;
-    bool reading_;
     Side dense_;
     std::vector<Side> kept_;
     Buffer outgoing_, incoming_;

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "tilewise/io/file.hpp"
 #include "tilewise/kernel/codec/checksum.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
@@ -30,9 +29,9 @@ std::uint64_t sum_of(const Region& region, const grid::Block& block, const std::
                             static_cast<std::uint64_t>(place));
 }
 
-int open_or_throw(const std::string& path, int flags) {
-    const int descriptor = open_made(path, flags | O_NONBLOCK);
-    if (descriptor < 0) {
+Descriptor open_or_throw(const std::string& path, int flags) {
+    Descriptor descriptor(open_made(path, flags | O_NONBLOCK));
+    if (!descriptor) {
         throw system_error(path + ": could not be opened", errno);
     }
     return descriptor;
@@ -50,8 +49,6 @@ Log::Log(const std::string& folder, const std::string& name)
     : folder_(folder),
       descriptor_(open_or_throw(folder + '/' + name, O_WRONLY | O_CREAT | O_APPEND)) {}
 
-Log::~Log() { close(descriptor_); }
-
 void Log::add(const std::string& words) const {
     std::string line = words + ' ';
     std::uint64_t check = 0xcbf29ce484222325;  // FNV-1a, as the front computes it
@@ -61,19 +58,17 @@ void Log::add(const std::string& words) const {
     char digits[18];
     line.append(digits, static_cast<std::size_t>(
                             std::snprintf(digits, sizeof digits, "%016llx\n", static_cast<unsigned long long>(check))));
-    const ssize_t written = uninterrupted([&] { return write(descriptor_, line.data(), line.size()); });
+    const ssize_t written = uninterrupted([&] { return write(descriptor_.number(), line.data(), line.size()); });
     if (written != static_cast<ssize_t>(line.size())) {
         throw system_error(folder_ + ": could not be written to", written < 0 ? errno : ENOSPC);
     }
 }
 
-void Log::flush() const { flush_or_throw(descriptor_, folder_); }
+void Log::flush() const { flush_or_throw(descriptor_.number(), folder_); }
 
 PieceFile::PieceFile(const Region& region) : region_(region), descriptor_(open_or_throw(region.path, O_RDWR)) {}
 
-PieceFile::~PieceFile() { close(descriptor_); }
-
-void PieceFile::flush() const { flush_or_throw(descriptor_, region_.name); }
+void PieceFile::flush() const { flush_or_throw(descriptor_.number(), region_.name); }
 
 std::vector<bool> PieceFile::right(Context& context, const std::vector<Standing>& pieces) const {
     const auto rank = static_cast<std::size_t>(context.comm.rank()),
@@ -109,8 +104,8 @@ bool PieceFile::is_right(const Standing& piece, Counters& count, std::vector<std
             (piece.block.rows.begin + row) * region_.stored_columns() + piece.block.columns.begin;
         for (std::int64_t done = 0; done < bytes;) {
             const ssize_t got = uninterrupted([&] {
-                return pread(descriptor_, buffer.data() + row * width + done, static_cast<std::size_t>(bytes - done),
-                             region_.offset + number * item + done);
+                return pread(descriptor_.number(), buffer.data() + row * width + done,
+                             static_cast<std::size_t>(bytes - done), region_.offset + number * item + done);
             });
             if (got <= 0) {
                 return false;  // it cannot be read, so that it is written again

@@ -20,6 +20,7 @@
 
 #include "tilewise/base/clock.hpp"
 #include "tilewise/grid/share.hpp"
+#include "tilewise/io/file.hpp"
 #include "tilewise/io/region.hpp"
 #include "tilewise/mpi/context.hpp"
 
@@ -37,9 +38,6 @@ class Log {
 public:
     /// Throws IoError.
     Log(const std::string& folder, const std::string& name);
-    Log(const Log&) = delete;
-    Log& operator=(const Log&) = delete;
-    ~Log();
 
     /// Appends `words` and their checksum. Throws IoError.
     void add(const std::string& words) const;
@@ -47,7 +45,7 @@ public:
 
 private:
     std::string folder_;
-    int descriptor_;
+    Descriptor descriptor_;
 };
 
 /// A binary file of which logs name pieces.
@@ -55,9 +53,6 @@ class PieceFile {
 public:
     /// Throws IoError.
     explicit PieceFile(const Region& region);
-    PieceFile(const PieceFile&) = delete;
-    PieceFile& operator=(const PieceFile&) = delete;
-    ~PieceFile();
 
     /// Which of the pieces hold what was written; ranks share the reading. Throws the same Error on every rank.
     /// @note Collective.
@@ -73,7 +68,7 @@ private:
     bool is_right(const Standing& piece, Counters& count, std::vector<std::byte>& buffer) const;
 
     Region region_;
-    int descriptor_;
+    Descriptor descriptor_;
 };
 
 struct JournalOptions {

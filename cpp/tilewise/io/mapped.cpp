@@ -94,8 +94,7 @@ private:
                        [&](std::int64_t first, std::int64_t count, std::int64_t local) {
                            std::byte* mine = transfer_.data + local * transfer_.item();
                            std::byte* its = file_->data() + first * transfer_.item();
-                           const bool reading = direction_ == Direction::read;
-                           std::memcpy(reading ? mine : its, reading ? its : mine,
+                           std::memcpy(reads() ? mine : its, reads() ? its : mine,
                                        static_cast<std::size_t>(count * transfer_.item()));
                        });
         return 0;

@@ -233,15 +233,12 @@ class ThroughView final : public OpenFile {
 public:
     ThroughView(Context& context, const Transfer& transfer, Direction direction, const Hints& hints,
                 const ViewCall& read, const ViewCall& write, int slabs)
-        : context_(context),
-          transfer_(transfer),
-          direction_(direction),
-          call_(direction == Direction::read ? read : write),
+        : OpenFile(context, transfer, direction),
+          call_(reads() ? read : write),
           slabs_(slabs),
-          timed_(context.ledger, context.ledger.phase(), Step::file,
-                 std::string(call_.name) + " " + transfer.region.name),
+          timed_(timed(Step::file, call_.name)),
           view_(context, transfer, direction, hints) {
-        if (direction == Direction::read) {
+        if (reads()) {
             check_.emplace(context, transfer, view_.share(), view_.pieces());
         }
     }
@@ -250,17 +247,13 @@ public:
         const std::int64_t size = view_.share().size(), bytes = size * transfer_.item();
         for (int slab = 0; slab < slabs_; ++slab) {
             view_.step([&] { once(size * slab / slabs_, size * (slab + 1) / slabs_); });
-            context_.ledger.count().io_calls += 1;
+            count().io_calls += 1;
             if (slabs_ > 1) {
-                context_.report(context_.ledger.phase(), static_cast<double>(slab + 1) / slabs_);
+                report(slab + 1, slabs_);
             }
         }
-        if (direction_ == Direction::write) {
-            context_.ledger.count().written += bytes;
-        } else {
-            context_.ledger.count().read += bytes;
-            context_.ledger.count().useful += bytes;
-        }
+        (reads() ? count().useful : count().written) += bytes;
+        count().read += reads() ? bytes : 0;
     }
 
     void move_part(std::int64_t begin, std::int64_t end) override {
@@ -292,9 +285,6 @@ private:
         }
     }
 
-    Context& context_;
-    const Transfer& transfer_;
-    Direction direction_;
     ViewCall call_;
     int slabs_;
     const Timed timed_;

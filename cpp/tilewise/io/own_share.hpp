@@ -15,17 +15,15 @@ namespace tilewise::io {
 
 inline constexpr std::int64_t worth_threads = std::int64_t{1} << 20;  // bytes
 
-/// A file that every rank opens as a `File` that owns something of it.
+/// A file that every rank that owns something of it opens, as a `File`.
 template <class File> class OwnShare : public OpenFile {
 public:
     using Opener = std::function<std::unique_ptr<File>()>;
 
     /// `call` is what a trace calls it. @note Collective.
     OwnShare(Context& context, const Transfer& transfer, Direction direction, const std::string& call, Opener opener)
-        : context_(context),
-          transfer_(transfer),
-          direction_(direction),
-          timed_(context.ledger, context.ledger.phase(), Step::file, call + " " + transfer.region.name),
+        : OpenFile(context, transfer, direction),
+          timed_(timed(Step::file, call)),
           share_(transfer.share_of(context.comm.rank())),
           opener_(std::move(opener)) {
         if (transfer.prefetch == nullptr) {
@@ -34,14 +32,13 @@ public:
     }
 
     void move() final {
-        Counters& count = context_.ledger.count();
         const std::int64_t bytes = share_.size() * transfer_.item();
         std::atomic<std::int64_t> calls = 0;
         mpi::together(context_.comm, [&] {
-            if (bytes > 0 && transfer_.prefetch != nullptr && direction_ == Direction::read) {
+            if (bytes > 0 && transfer_.prefetch != nullptr && reads()) {
                 if (const auto read = transfer_.prefetch->take(share_, transfer_.data)) {
                     calls += *read;
-                    count.meanwhile += bytes;
+                    count().meanwhile += bytes;
                     return;
                 }
                 open();
@@ -52,9 +49,9 @@ public:
                                 calls += serve({span.begin + begin, span.begin + end});
                             });
         });
-        count.io_calls += calls;
-        (direction_ == Direction::read ? count.useful : count.written) += bytes;
-        count.read += bytes_read(direction_ == Direction::read ? bytes : 0);
+        count().io_calls += calls;
+        (reads() ? count().useful : count().written) += bytes;
+        count().read += bytes_read(reads() ? bytes : 0);
     }
 
     void move_part(std::int64_t begin, std::int64_t end) final {
@@ -62,7 +59,7 @@ public:
     }
 
     void close() final {
-        if (direction_ == Direction::write) {
+        if (!reads()) {
             mpi::together(context_.comm, [&] {
                 if (file_) {
                     file_->close();
@@ -78,9 +75,6 @@ protected:
     /// How much was read, where `wanted` was to be.
     virtual std::int64_t bytes_read(std::int64_t wanted) const { return wanted; }
 
-    Context& context_;
-    const Transfer& transfer_;
-    Direction direction_;
     const Timed timed_;
     grid::Share share_;
     std::unique_ptr<File> file_;

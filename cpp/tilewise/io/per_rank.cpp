@@ -88,7 +88,23 @@ void require(Buffer& buffer, std::int64_t bytes) {
     }
 }
 
-/// Reads what `share` has of a tile through a buffer: several rows at once, with what lies between them, where that is
+/// Where `part`, what a share has of a tile, lies in memory, if it is one piece both there and in the tile's file; else
+/// null.
+std::byte* one_piece(const Transfer& transfer, const grid::Share& share, const grid::Share& part, const Tile& tile) {
+    const bool whole_rows = part.rows.size() == 1 && share.columns == std::vector{tile.block.columns};
+    if (!whole_rows || tile.step != 1 || tile.down() != share.width()) {
+        return nullptr;
+    }
+    const std::int64_t before = part.rows[0].begin * transfer.columns();
+    return transfer.data + grid::count_in(share, transfer.columns(), {0, before}) * transfer.item();
+}
+
+/// Where it lies in the file.
+std::int64_t file_offset(const Transfer& transfer, const grid::Share& part, const Tile& tile) {
+    return tile.offset + tile.place(part.rows[0].begin, tile.block.columns.begin) * transfer.item();
+}
+
+/// Reads what `share` has of a tile, where it is no single piece through a buffer: several rows at once, with what lies between them, where that is
 /// little; numbers that lie far apart one by one.
 void read_tile(Counters& count, Buffer& buffer, const Transfer& transfer, const grid::Share& share, const Tile& tile) {
     const grid::Share part = share.within(tile.block);
@@ -100,6 +116,12 @@ void read_tile(Counters& count, Buffer& buffer, const Transfer& transfer, const 
         return;
     }
     const PosixFile file = opened(transfer, tile, PosixFile::Mode::read);
+    if (std::byte* data = one_piece(transfer, share, part, tile)) {
+        const std::int64_t bytes = part.size() * transfer.item();
+        count.io_calls += file.read(data, bytes, file_offset(transfer, part, tile));
+        count.read += bytes;
+        return;
+    }
     const grid::Block hull = hull_of(part);
     const std::int64_t item = transfer.item(), apart = tile.step * item;
     const std::int64_t group = apart > item + gap_bytes ? 1 : buffer_bytes / apart;
@@ -124,7 +146,7 @@ void read_tile(Counters& count, Buffer& buffer, const Transfer& transfer, const 
     }
 }
 
-/// Writes what `share` has of a tile: through a buffer of whole rows, or, where it has less than these or they are
+/// Writes what `share` has of a tile, where it is no single piece through a buffer of whole rows, or, where it has less than these or they are
 /// longer than the buffer, piece by piece, since what is between the pieces belongs to other ranks. What is behind a
 /// row of the tile belongs to nobody.
 void write_tile(Counters& count, Buffer& buffer, const Transfer& transfer, const grid::Share& share, const Tile& tile) {
@@ -133,6 +155,11 @@ void write_tile(Counters& count, Buffer& buffer, const Transfer& transfer, const
         return;
     }
     PosixFile file = opened(transfer, tile, PosixFile::Mode::write);
+    if (const std::byte* data = one_piece(transfer, share, part, tile)) {
+        count.io_calls += file.write(data, part.size() * transfer.item(), file_offset(transfer, part, tile));
+        file.close();
+        return;
+    }
     const std::int64_t item = transfer.item(), down = tile.down() * item, across = tile.block.columns.size() * item;
     const grid::Range rows = hull_of(part).rows;
     const std::int64_t high =
@@ -190,28 +217,18 @@ template <class Move> void for_tiles(Context& context, const Transfer& transfer,
 /// Each tile is opened when its turn comes: there may be more of them than a process can have open.
 class PerRank final : public OpenFile {
 public:
-    PerRank(Context& context, const Transfer& transfer, Direction direction)
-        : context_(context),
-          transfer_(transfer),
-          reading_(direction == Direction::read) {}
+    using OpenFile::OpenFile;
 
     void move() override {
-        const Timed timed(context_.ledger, context_.ledger.phase(), Step::file,
-                          (reading_ ? "read tiles of " : "write tiles of ") + transfer_.region.name);
-        const grid::Share share = transfer_.share_of(context_.comm.rank());
+        const Timed moving = timed(Step::file, reads() ? "read tiles of" : "write tiles of");
+        const grid::Share share = transfer_.share_of(me());
         mpi::together(context_.comm, [&] {
-            for_tiles(context_, transfer_, share, [&](Counters& count, Buffer& buffer, const Tile& tile) {
-                (reading_ ? read_tile : write_tile)(count, buffer, transfer_, share, tile);
+            for_tiles(context_, transfer_, share, [&](Counters& counts, Buffer& buffer, const Tile& tile) {
+                (reads() ? read_tile : write_tile)(counts, buffer, transfer_, share, tile);
             });
         });
-        Counters& count = context_.ledger.count();
-        (reading_ ? count.useful : count.written) += share.size() * transfer_.item();
+        (reads() ? count().useful : count().written) += share.size() * transfer_.item();
     }
-
-private:
-    Context& context_;
-    const Transfer& transfer_;
-    bool reading_;
 };
 
 }  // namespace

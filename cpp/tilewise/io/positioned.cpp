@@ -22,8 +22,7 @@ private:
                        [&](std::int64_t first, std::int64_t count, std::int64_t local) {
                            std::byte* data = transfer_.data + local * transfer_.item();
                            const std::int64_t bytes = count * transfer_.item(), offset = transfer_.at(first);
-                           calls += direction_ == Direction::read ? file_->read(data, bytes, offset)
-                                                                  : file_->write(data, bytes, offset);
+                           calls += reads() ? file_->read(data, bytes, offset) : file_->write(data, bytes, offset);
                        });
         return calls;
     }

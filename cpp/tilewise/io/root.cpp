@@ -29,27 +29,24 @@ class RootFile : public OpenFile {
 public:
     /// `name` is what a trace calls all of it. @note Collective.
     RootFile(Context& context, const Transfer& transfer, Direction direction, const std::string& name)
-        : context_(context),
-          transfer_(transfer),
-          direction_(direction),
-          timed_(context.ledger, context.ledger.phase(), Step::move, name + " " + transfer.region.name),
+        : OpenFile(context, transfer, direction),
+          timed_(timed(Step::move, name)),
           shares_(context, transfer),
-          bands_(transfer, shares_.span),
-          me_(context.comm.rank()) {
+          bands_(transfer, shares_.span) {
         mpi::together(context.comm, [&] {
-            if (me_ == 0) {
+            if (me() == 0) {
                 file_ = open_elements(transfer, direction, PosixFile::Cache::used, context.threads);
             }
         });
     }
 
     void move() final {
-        mpi::no_return(context_.comm, [&] { direction_ == Direction::read ? read() : write(); });
+        mpi::no_return(context_.comm, [&] { reads() ? read() : write(); });
     }
 
     void close() final {
         mpi::together(context_.comm, [&] {
-            if (file_ && direction_ == Direction::write) {
+            if (file_ && !reads()) {
                 file_->close();
             }
         });
@@ -62,28 +59,21 @@ protected:
     /// Memory for one band.
     Buffer band_buffer() const { return Buffer(static_cast<std::size_t>(bands_.largest() * shares_.item)); }
     /// Where what a rank has of a band begins in its share.
-    std::byte* place(grid::Range band) const { return transfer_.data + shares_.local(me_, band) * shares_.item; }
+    std::byte* place(grid::Range band) const { return transfer_.data + shares_.local(me(), band) * shares_.item; }
 
     void read_band(grid::Range band, std::byte* rows) {
-        const Timed timed(context_.ledger, context_.ledger.phase(), file_->step(), "read " + transfer_.region.name);
-        file_->read(context_.ledger.count(), band, rows);
-        context_.ledger.count().useful += shares_.owned(band) * shares_.item;
+        const Timed reading = timed(file_->step(), "read");
+        file_->read(count(), band, rows);
+        count().useful += shares_.owned(band) * shares_.item;
     }
     void write_band(grid::Range band, const std::byte* rows) {
-        const Timed timed(context_.ledger, context_.ledger.phase(), Step::file, "write " + transfer_.region.name);
-        write_owned(*file_, context_.ledger.count(), shares_, band, rows);
-    }
-    void report(std::int64_t done) const {
-        context_.report(context_.ledger.phase(), static_cast<double>(done) / static_cast<double>(bands_.count()));
+        const Timed writing = timed(Step::file, "write");
+        write_owned(*file_, count(), shares_, band, rows);
     }
 
-    Context& context_;
-    const Transfer& transfer_;
-    Direction direction_;
     const Timed timed_;
     Shares shares_;
     Bands bands_;
-    int me_;
     std::unique_ptr<ElementFile> file_;  ///< of rank 0
 };
 
@@ -116,14 +106,14 @@ private:
     /// Calls f(place in the share, count) for each band that this rank has something of.
     template <class F> void for_my_bands(F f) const {
         for (std::int64_t index = 0; index < bands_.count(); ++index) {
-            if (const std::int64_t count = shares_.count(me_, bands_[index]); count > 0) {
+            if (const std::int64_t count = shares_.count(me(), bands_[index]); count > 0) {
                 f(place(bands_[index]), static_cast<int>(count));
             }
         }
     }
 
     void read() override {
-        if (me_ != 0) {
+        if (me() != 0) {
             for_my_bands([&](std::byte* data, int count) {
                 check(MPI_Recv(data, count, mpi::type_of(transfer_.region.dtype), 0, 0, context_.comm.get(),
                                MPI_STATUS_IGNORE),
@@ -148,7 +138,7 @@ private:
                     packed += count * shares_.item;
                 }
             }
-            report(index + 1);
+            report(index + 1, bands_.count());
         }
         for (Slot& slot : slots_) {
             slot.messages.wait();
@@ -156,7 +146,7 @@ private:
     }
 
     void write() override {
-        if (me_ != 0) {
+        if (me() != 0) {
             for_my_bands([&](const std::byte* data, int count) {
                 check(MPI_Send(data, count, mpi::type_of(transfer_.region.dtype), 0, 0, context_.comm.get()),
                       "MPI_Send");
@@ -180,7 +170,7 @@ private:
                 packed += shares_.count(rank, band) * shares_.item;
             }
             write_band(band, slot.rows.data());
-            report(index + 1);
+            report(index + 1, bands_.count());
         }
     }
 
@@ -218,9 +208,9 @@ private:
 
     Cut cut_of(grid::Range band) const {
         Cut cut;
-        cut.mine = static_cast<int>(shares_.count(me_, band));
+        cut.mine = static_cast<int>(shares_.count(me(), band));
         int place = 0;
-        for (int rank = 0; me_ == 0 && rank < context_.comm.size(); ++rank) {
+        for (int rank = 0; me() == 0 && rank < context_.comm.size(); ++rank) {
             cut.counts.push_back(static_cast<int>(shares_.count(rank, band)));
             cut.places.push_back(place);
             place += cut.counts.back();
@@ -251,7 +241,7 @@ private:
             check(MPI_Scatterv(packed.data(), cut.counts.data(), cut.places.data(), item, place(band), cut.mine, item,
                                0, context_.comm.get()),
                   "MPI_Scatterv");
-            report(index + 1);
+            report(index + 1, bands_.count());
         }
     }
 
@@ -282,7 +272,7 @@ private:
                 if (file_) {
                     write_band(bands_[before], rows.data());
                 }
-                report(before + 1);
+                report(before + 1, bands_.count());
             }
         }
     }

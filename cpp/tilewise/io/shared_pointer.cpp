@@ -63,13 +63,12 @@ class SharedPointer final : public OpenFile {
 public:
     SharedPointer(Context& context, const Transfer& transfer, Direction direction, bool ordered,
                   std::int64_t piece_bytes, const Hints& hints)
-        : context_(context),
-          transfer_(transfer),
+        : OpenFile(context, transfer, direction),
           ordered_(ordered),
           piece_bytes_(piece_bytes),
           shares_(context, transfer),
           same_(transfer, shares_.span) {
-        if (direction == Direction::write) {
+        if (!reads()) {
             mpi::throw_agreed(context.comm,
                               UsageError(transfer.region.name + ": is to be written with a file pointer that " +
                                              "all ranks share, which only reads",
@@ -86,9 +85,8 @@ public:
         }
         mpi::no_return(context_.comm, [&] {
             if (in_order()) {
-                const int me = context_.comm.rank();
-                next(shares_.span.begin, shares_.span_of(me), transfer_.data);
-                context_.ledger.count().useful += shares_.count(me, shares_.span) * shares_.item;
+                next(shares_.span.begin, shares_.span_of(me()), transfer_.data);
+                count().useful += shares_.count(me(), shares_.span) * shares_.item;
             } else {
                 deal_out();
             }
@@ -129,19 +127,17 @@ private:
                 const std::int64_t at = begin + rank * piece;
                 pieces.push_back(grid::common(span, {at, at + piece}));
             }
-            const grid::Range mine = pieces[static_cast<std::size_t>(context_.comm.rank())];
+            const grid::Range mine = pieces[static_cast<std::size_t>(me())];
             next(begin, mine, rows.data());
             scatter(context_, transfer_, shares_, pieces, packed.data(), [&] { return rows.data(); });
-            context_.ledger.count().useful += shares_.owned(mine) * shares_.item;
-            const std::int64_t done = std::min(begin + piece * context_.comm.size(), span.end);
-            context_.report(context_.ledger.phase(),
-                            static_cast<double>(done - span.begin) / static_cast<double>(span.size()));
+            count().useful += shares_.owned(mine) * shares_.item;
+            report(std::min(begin + piece * context_.comm.size(), span.end) - span.begin, span.size());
         }
     }
 
     /// The next call of every rank, which gets elements `mine`; that of rank 0 begins with element `begin`.
     void next(std::int64_t begin, grid::Range mine, std::byte* out) {
-        const Timed timed(context_.ledger, context_.ledger.phase(), Step::file, call() + (" " + same_.region.name));
+        const Timed calling = timed(Step::file, call());
         const Transfer piece{same_.region, {}, out};
         const ShortReadCheck came(context_, piece, grid::Block{{0, 1}, mine}, {.cell = sample_cell, .turn = -1});
         const std::string where = std::string(call()) + " from byte " + std::to_string(piece.at(mine.begin)) + " on";
@@ -163,12 +159,10 @@ private:
             view_->require_moved(status, mine.size(), call());
         });
         came.require_read();
-        context_.ledger.count().io_calls += 1;
-        context_.ledger.count().read += mine.size() * piece.item();
+        count().io_calls += 1;
+        count().read += mine.size() * piece.item();
     }
 
-    Context& context_;
-    const Transfer& transfer_;
     bool ordered_;
     std::int64_t piece_bytes_;
     Shares shares_;

@@ -55,7 +55,7 @@ private:
         for (std::int64_t begin = within.begin; begin < within.end; begin += step) {
             const Wanted wanted = wanted_in(share_, transfer_.columns(), {begin, std::min(begin + step, within.end)});
             if (wanted.count > 0) {
-                calls += direction_ == Direction::read ? read(wanted, buffer.data()) : write(wanted, buffer.data());
+                calls += reads() ? read(wanted, buffer.data()) : write(wanted, buffer.data());
             }
         }
         return calls;
@@ -93,8 +93,7 @@ private:
                        [&](std::int64_t first, std::int64_t count, std::int64_t local) {
                            std::byte* mine = transfer_.data + local * transfer_.item();
                            std::byte* its = buffer + (first - span.begin) * transfer_.item();
-                           const bool reading = direction_ == Direction::read;
-                           std::memcpy(reading ? mine : its, reading ? its : mine,
+                           std::memcpy(reads() ? mine : its, reads() ? its : mine,
                                        static_cast<std::size_t>(count * transfer_.item()));
                        });
     }

@@ -21,19 +21,9 @@ namespace {
 
 constexpr std::int64_t second = 1'000'000'000;
 
-struct Descriptor {
-    explicit Descriptor(const std::string& path, int flags)
-        : number(uninterrupted([&] { return open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK); })),
-          error(number < 0 ? errno : 0) {}
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    ~Descriptor() {
-        if (number >= 0) {
-            close(number);
-        }
-    }
-    int number, error;
-};
+Descriptor opened(const std::string& path, int flags) {
+    return Descriptor(uninterrupted([&] { return open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK); }));
+}
 
 std::string folder_of(const std::string& path) { return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)); }
 
@@ -41,10 +31,10 @@ Error refusal(const std::string& what, const std::string& advice) { return Usage
 
 /// Why what was made is not here: the system's number, or ENOENT where something else lies in its place. 0: it is here.
 int missing(const Made& made) {
-    const Descriptor file(made.path, made.bytes < 0 ? O_RDONLY | O_DIRECTORY : O_RDWR);
+    const Descriptor file = opened(made.path, made.bytes < 0 ? O_RDONLY | O_DIRECTORY : O_RDWR);
     struct stat facts{};
-    if (file.error != 0 || fstat(file.number, &facts) != 0) {
-        return file.error != 0 ? file.error : errno;
+    if (!file || fstat(file.number(), &facts) != 0) {
+        return errno;
     }
     if (made.bytes < 0) {
         return access(made.path.c_str(), W_OK) == 0 ? 0 : errno;
@@ -148,11 +138,12 @@ void require_made(const Made& made, const std::string& there, const std::string&
 }
 
 void require_seen(const Seen& seen, const std::string& there, const std::string& here) {
-    const Descriptor file(seen.path, O_RDONLY);
+    const Descriptor file = opened(seen.path, O_RDONLY);
     struct stat facts{};
-    if (file.error != 0 || fstat(file.number, &facts) != 0) {
+    if (!file || fstat(file.number(), &facts) != 0) {
+        const int reason = errno;
         throw refusal(seen.name + " cannot be read on " + here + ", as it can on " + there + ": " + seen.path + ": " +
-                          system_reason(file.error != 0 ? file.error : errno),
+                          system_reason(reason),
                       "a folder that all hosts share, or a copy on each host");
     }
     std::string differ;
@@ -160,9 +151,9 @@ void require_seen(const Seen& seen, const std::string& there, const std::string&
     if (facts.st_size != seen.bytes) {
         differ =
             std::to_string(seen.bytes) + " bytes on " + there + ", " + std::to_string(facts.st_size) + " on " + here;
-    } else if (digest_of(seen, file.number) != seen.digest) {
+    } else if (digest_of(seen, file.number()) != seen.digest) {
         differ = "of the same size, but with different contents";
-    } else if (!same_time(modified, seen.modified) && !(facts.st_ino == seen.inode && is_shared(file.number))) {
+    } else if (!same_time(modified, seen.modified) && !(facts.st_ino == seen.inode && is_shared(file.number()))) {
         // A few pages say nothing of a number that was changed elsewhere; the time does. Only where it is the same file
         // of a file server by all that can be seen, is the time taken for the server's business: some tell hosts of it
         // late.

@@ -44,7 +44,11 @@ enum class Direction { read, write };
 /// rank (or abort the job where ranks already wait), all that is done counts into the ledger, and its phase stays.
 class OpenFile {
 public:
-    OpenFile() = default;
+    /// Context and transfer must live longer.
+    OpenFile(Context& context, const Transfer& transfer, Direction direction)
+        : context_(context),
+          transfer_(transfer),
+          direction_(direction) {}
     OpenFile(const OpenFile&) = delete;
     OpenFile& operator=(const OpenFile&) = delete;
     virtual ~OpenFile() = default;
@@ -58,11 +62,27 @@ public:
     /// After all is moved: throws what is known only now, such as a disk that has lost what was written. @note
     /// Collective.
     virtual void close() {}
+
+protected:
+    bool reads() const { return direction_ == Direction::read; }
+    int me() const { return context_.comm.rank(); }
+    Counters& count() const { return context_.ledger.count(); }
+    /// Books what is done while it lives, for a trace under `name` and the matrix's.
+    Timed timed(Step step, const std::string& name) const {
+        return {context_.ledger, context_.ledger.phase(), step, name + " " + transfer_.region.name};
+    }
+    void report(std::int64_t done, std::int64_t all) const {
+        context_.report(context_.ledger.phase(), static_cast<double>(done) / static_cast<double>(all));
+    }
+
+    Context& context_;
+    const Transfer& transfer_;
+    const Direction direction_;
 };
 
 /// How shares get to their ranks, or from there into a file.
 struct Strategy {
-    /// Opens the transfer's file; both must live longer than what is returned. @note Collective.
+    /// Opens the transfer's file. @note Collective.
     std::function<std::unique_ptr<OpenFile>(Context& context, const Transfer& transfer, Direction direction)> open;
 
     /// Opens, moves and closes. @note Collective.

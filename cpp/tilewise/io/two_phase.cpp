@@ -92,11 +92,8 @@ class TwoPhase final : public OpenFile {
 public:
     TwoPhase(Context& context, const Transfer& transfer, Direction direction, PosixFile::Cache cache,
              std::int64_t stage_bytes)
-        : context_(context),
-          transfer_(transfer),
-          direction_(direction),
+        : OpenFile(context, transfer, direction),
           shares_(context, transfer),
-          me_(context.comm.rank()),
           cached_(cache == PosixFile::Cache::used),
           stage_bytes_(stage_bytes) {
         mpi::together(context.comm, [&] { file_ = open_elements(transfer, direction, cache, context.threads); });
@@ -109,11 +106,11 @@ public:
         }
         const Timed moving(context_.ledger, context_.ledger.phase(), Step::move, "exchange panels");
         const Panels panels(transfer_, shares_.span, context_.comm.size(), stage_bytes_);
-        mpi::no_return(context_.comm, [&] { direction_ == Direction::read ? read(panels) : write(panels); });
+        mpi::no_return(context_.comm, [&] { reads() ? read(panels) : write(panels); });
     }
 
     void close() override {
-        if (direction_ == Direction::write) {
+        if (!reads()) {
             mpi::together(context_.comm, [&] { file_->close(); });
         }
     }
@@ -121,21 +118,18 @@ public:
 private:
     /// Where every rank's share is one piece of the file, it is its panel: nothing is exchanged, and nothing staged.
     void serve_own_panel() {
-        const bool reading = direction_ == Direction::read;
-        const Timed timed(context_.ledger, context_.ledger.phase(), reading ? file_->step() : Step::file,
-                          (reading ? "read " : "write ") + transfer_.region.name);
-        const grid::Range mine = shares_.span_of(me_);
+        const Timed moving = timed(reads() ? file_->step() : Step::file, reads() ? "read" : "write");
+        const grid::Range mine = shares_.span_of(me());
         const std::int64_t most = std::max<std::int64_t>(1, stages_between_reports * stage_bytes_ / shares_.item);
-        Counters& count = context_.ledger.count();
         mpi::together(context_.comm, [&] {
             for (std::int64_t begin = mine.begin; begin < mine.end; begin += most) {
                 const grid::Range some{begin, std::min(begin + most, mine.end)};
                 std::byte* data = transfer_.data + (begin - mine.begin) * shares_.item;
-                if (reading) {
-                    file_->read(count, some, data);
-                    count.useful += some.size() * shares_.item;
+                if (reads()) {
+                    file_->read(count(), some, data);
+                    count().useful += some.size() * shares_.item;
                 } else {
-                    file_->write(count, some, data);
+                    file_->write(count(), some, data);
                 }
                 report(some.end - mine.begin, mine.size());
             }
@@ -160,13 +154,13 @@ private:
             Stage& stage = stages[static_cast<std::size_t>(index % 2)];
             const std::vector<grid::Range> ranges = panels.stage(index);
             scatter(context_, transfer_, shares_, ranges, stage.packed.data(), [&] {
-                finish(stage, file_->step(), "read ");
+                finish(stage, file_->step(), "read");
                 if (index + 1 < panels.stages()) {  // its buffer was sent before the last stage ended
                     launch(index + 1);
                 }
                 return stage.rows;
             });
-            context_.ledger.count().useful += shares_.owned(own(ranges)) * shares_.item;
+            count().useful += shares_.owned(own(ranges)) * shares_.item;
             report(index + 1, panels.stages());
         }
     }
@@ -175,19 +169,19 @@ private:
         std::vector<Stage> stages = stages_for(panels);
         for (std::int64_t index = 0; index < panels.stages(); ++index) {
             Stage& stage = stages[static_cast<std::size_t>(index % 2)];
-            finish(stage, Step::file, "write ");
+            finish(stage, Step::file, "write");
             const std::vector<grid::Range> ranges = panels.stage(index);
             const grid::Range mine = own(ranges);
             stage.lie_like(transfer_.at(mine.begin));
             gather(context_, transfer_, shares_, ranges, stage.packed.data(), stage.rows);
             stage.work = begun([this, &stage, mine] { write_owned(*file_, stage.count, shares_, mine, stage.rows); });
             if (cached_) {
-                finish(stage, Step::file, "write ");
+                finish(stage, Step::file, "write");
             }
             report(index + 1, panels.stages());
         }
         for (Stage& stage : stages) {
-            finish(stage, Step::file, "write ");
+            finish(stage, Step::file, "write");
         }
     }
 
@@ -207,26 +201,18 @@ private:
     /// Waits for a stage's work, if there is any, and counts it.
     void finish(Stage& stage, Step step, const char* name) const {
         if (stage.work.valid()) {
-            const Timed timed(context_.ledger, context_.ledger.phase(), step, name + transfer_.region.name);
+            const Timed waiting = timed(step, name);
             stage.work.get();
-            Counters& count = context_.ledger.count();
-            count.read += stage.count.read;
-            count.written += stage.count.written;
-            count.io_calls += stage.count.io_calls;
+            count().read += stage.count.read;
+            count().written += stage.count.written;
+            count().io_calls += stage.count.io_calls;
             stage.count = {};
         }
     }
 
-    grid::Range own(const std::vector<grid::Range>& ranges) const { return ranges[static_cast<std::size_t>(me_)]; }
-    void report(std::int64_t done, std::int64_t all) const {
-        context_.report(context_.ledger.phase(), static_cast<double>(done) / static_cast<double>(all));
-    }
+    grid::Range own(const std::vector<grid::Range>& ranges) const { return ranges[static_cast<std::size_t>(me())]; }
 
-    Context& context_;
-    const Transfer& transfer_;
-    Direction direction_;
     Shares shares_;
-    int me_;
     bool cached_;
     std::int64_t stage_bytes_;
     std::unique_ptr<ElementFile> file_;

@@ -152,10 +152,11 @@ std::string refuses_gpudirect(const mpi::Communicator& comm, const std::string& 
 /// what a `File` takes for a place in memory.
 template <class File, class At> class OneByOne final : public io::OpenFile {
 public:
-    OneByOne(const FilePlace& place, int owner, io::Direction direction, At at, std::unique_ptr<File> file)
-        : place_(place),
+    OneByOne(Context& context, const io::Transfer& transfer, io::Direction direction, const FilePlace& place, int owner,
+             At at, std::unique_ptr<File> file)
+        : OpenFile(context, transfer, direction),
+          place_(place),
           owner_(owner),
-          direction_(direction),
           at_(at),
           file_(std::move(file)) {}
 
@@ -163,8 +164,7 @@ public:
     void move_part(std::int64_t begin, std::int64_t end) override {
         for (std::int64_t block = begin / place_.bytes; block < end / place_.bytes; ++block) {
             const std::int64_t slot = place_.slot(owner_, block), offset = place_.offset(owner_, block);
-            direction_ == io::Direction::read ? file_->read(at_(slot), place_.bytes, offset)
-                                              : file_->write(at_(slot), place_.bytes, offset);
+            reads() ? file_->read(at_(slot), place_.bytes, offset) : file_->write(at_(slot), place_.bytes, offset);
         }
     }
     void close() override {
@@ -176,16 +176,9 @@ public:
 private:
     const FilePlace& place_;
     int owner_;
-    io::Direction direction_;
     At at_;
     std::unique_ptr<File> file_;
 };
-
-template <class File, class At>
-std::unique_ptr<io::OpenFile> one_by_one(const FilePlace& place, int owner, io::Direction direction, At at,
-                                         std::unique_ptr<File> file) {
-    return std::make_unique<OneByOne<File, At>>(place, owner, direction, at, std::move(file));
-}
 
 /// The blocks of all ranks as parts of a matrix of bytes, which a strategy moves as it moves those of jobs.
 ///
@@ -224,26 +217,27 @@ public:
         const int own = owner(writing);
         const io::Direction direction = writing ? io::Direction::write : io::Direction::read;
         const std::string path = place_.path_of(own);
-        if (place_.direct) {
-            mpi::together(comm_, [&] {
-                if (storage_) {
-                    file_ = one_by_one(
-                        place_, own, direction, [](std::int64_t slot) { return slot; },
-                        std::make_unique<device::StorageFile>(*storage_, path, writing));
-                } else {
-                    file_ = one_by_one(
-                        place_, own, direction, [this](std::int64_t slot) { return data_ + slot; },
-                        std::make_unique<io::UncachedFile>(path, path, io::mode_of(direction), page));
-                }
-            });
-        } else {
-            describe(path);
-            const bool shared = place_.layout != FileLayout::per_rank || point_.name == "per_rank";
-            const auto share_of = [this, shared](int rank) { return share(shared ? owner(rank, writing_) : 0); };
-            transfer_.emplace(io::Transfer{.region = region_, .share_of = share_of, .data = data_});
-            transfer_->counts = point_.check != "none";
-            mpi::together(comm_, [&] { file_ = strategy_.open(shared ? all_ : alone_, *transfer_, direction); });
-        }
+        const bool shared = place_.layout != FileLayout::per_rank || point_.name == "per_rank";
+        const auto share_of = [this, shared](int rank) { return share(shared ? owner(rank, writing_) : 0); };
+        describe(path);
+        transfer_.emplace(io::Transfer{.region = region_, .share_of = share_of, .data = data_});
+        transfer_->counts = point_.check != "none";
+        const auto one_by_one = [&](auto at, auto file) -> std::unique_ptr<io::OpenFile> {
+            using File = typename decltype(file)::element_type;
+            return std::make_unique<OneByOne<File, decltype(at)>>(all_, *transfer_, direction, place_, own, at,
+                                                                  std::move(file));
+        };
+        mpi::together(comm_, [&] {
+            if (storage_) {
+                file_ = one_by_one([](std::int64_t slot) { return slot; },
+                                   std::make_unique<device::StorageFile>(*storage_, path, writing));
+            } else if (place_.direct) {
+                file_ = one_by_one([this](std::int64_t slot) { return data_ + slot; },
+                                   std::make_unique<io::UncachedFile>(path, path, io::mode_of(direction), page));
+            } else {
+                file_ = strategy_.open(shared ? all_ : alone_, *transfer_, direction);
+            }
+        });
         mpi::together(comm_, [&] {
             if (writing && point_.sync) {
                 to_flush_ = std::make_unique<io::PosixFile>(path, path, io::PosixFile::Mode::write);

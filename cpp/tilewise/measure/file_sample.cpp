@@ -12,25 +12,16 @@
 #include <unistd.h>
 
 #include "tilewise/base/memory.hpp"
+#include "tilewise/io/file.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::measure {
 namespace {
 
-/// A descriptor that is closed with its owner.
-struct Descriptor {
-    int number;
-
-    Descriptor(const std::string& path, int flags) : number(open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    ~Descriptor() {
-        if (number >= 0) {
-            close(number);
-        }
-    }
-};
+io::Descriptor opened(const std::string& path, int flags) {
+    return io::Descriptor(open(path.c_str(), flags | O_CLOEXEC, 0600));
+}
 
 IoError failed(const std::string& path, const std::string& what) {
     return IoError(path + ": " + what + ": " + system_reason(errno));
@@ -55,9 +46,9 @@ std::int64_t free_on_disk(const std::string& path, std::int64_t buffers) {
 }
 
 double cached_share(const std::string& path) {
-    const Descriptor file(path, O_RDONLY);
+    const io::Descriptor file = opened(path, O_RDONLY);
     struct stat facts{};
-    if (file.number < 0 || fstat(file.number, &facts) != 0) {
+    if (!file || fstat(file.number(), &facts) != 0) {
         throw failed(path, "could not be opened");
     }
     if (facts.st_size == 0) {
@@ -65,7 +56,7 @@ double cached_share(const std::string& path) {
     }
     const auto bytes = static_cast<std::size_t>(facts.st_size);
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    void* map = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.number, 0);
+    void* map = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.number(), 0);
     if (map == MAP_FAILED) {
         throw failed(path, "could not be mapped");
     }
@@ -82,15 +73,15 @@ double cached_share(const std::string& path) {
 }
 
 void SampleFiles::make(const std::string& path) {
-    const Descriptor file(path, O_RDWR | O_CREAT | O_EXCL);
-    if (file.number < 0) {
+    const io::Descriptor file = opened(path, O_RDWR | O_CREAT | O_EXCL);
+    if (!file) {
         if (errno == EEXIST) {
             throw UsageError(path + ": already exists; a sample file must be new, because it is removed afterwards");
         }
         throw failed(path, "a sample file could not be created");
     }
     made_.push_back(path);
-    if (ftruncate(file.number, place_.file_bytes()) != 0) {
+    if (ftruncate(file.number(), place_.file_bytes()) != 0) {
         throw failed(path, "could not be given its size of " + std::to_string(place_.file_bytes()) + " bytes");
     }
 }
@@ -124,18 +115,18 @@ template <class F> void SampleFiles::on_each_file(const F& act) const {
 
 double SampleFiles::drop_from_cache() const {
     on_each_file([](const std::string& path) {
-        const Descriptor file(path, O_RDWR);
-        if (file.number < 0 || fdatasync(file.number) != 0) {
+        const io::Descriptor file = opened(path, O_RDWR);
+        if (!file || fdatasync(file.number()) != 0) {
             throw failed(path, "flushing to disk failed");
         }
     });
     double stayed = 0;
     on_each_file([&](const std::string& path) {
-        const Descriptor file(path, O_RDONLY);
-        if (file.number < 0) {
+        const io::Descriptor file = opened(path, O_RDONLY);
+        if (!file) {
             throw failed(path, "could not be opened");
         }
-        posix_fadvise(file.number, 0, 0, POSIX_FADV_DONTNEED);  // advice: what came of it is looked at
+        posix_fadvise(file.number(), 0, 0, POSIX_FADV_DONTNEED);  // advice: what came of it is looked at
         stayed = std::max(stayed, cached_share(path));
     });
     return mpi::most_of(comm_, stayed);
@@ -148,8 +139,8 @@ double SampleFiles::cached() const {
 }
 
 std::string SampleFiles::refuses_direct() const {
-    const Descriptor file(place_.path_of(0), O_RDWR | O_DIRECT);
-    return file.number >= 0 ? "" : system_reason(errno);
+    const io::Descriptor file = opened(place_.path_of(0), O_RDWR | O_DIRECT);
+    return file ? "" : system_reason(errno);
 }
 
 }  // namespace tilewise::measure
