@@ -104,8 +104,8 @@ std::int64_t file_offset(const Transfer& transfer, const grid::Share& part, cons
     return tile.offset + tile.place(part.rows[0].begin, tile.block.columns.begin) * transfer.item();
 }
 
-/// Reads what `share` has of a tile, where it is no single piece through a buffer: several rows at once, with what lies between them, where that is
-/// little; numbers that lie far apart one by one.
+/// Reads what `share` has of a tile. What is no single piece goes through a buffer: several rows at once, with what
+/// lies between them, where that is little; numbers that lie far apart one by one.
 void read_tile(Counters& count, Buffer& buffer, const Transfer& transfer, const grid::Share& share, const Tile& tile) {
     const grid::Share part = share.within(tile.block);
     if (part.size() == 0) {
@@ -146,9 +146,9 @@ void read_tile(Counters& count, Buffer& buffer, const Transfer& transfer, const 
     }
 }
 
-/// Writes what `share` has of a tile, where it is no single piece through a buffer of whole rows, or, where it has less than these or they are
-/// longer than the buffer, piece by piece, since what is between the pieces belongs to other ranks. What is behind a
-/// row of the tile belongs to nobody.
+/// Writes what `share` has of a tile. What is no single piece goes through a buffer of whole rows, or, where it has
+/// less than these or they are longer than the buffer, piece by piece, since what is between the pieces belongs to
+/// other ranks. What is behind a row of the tile belongs to nobody.
 void write_tile(Counters& count, Buffer& buffer, const Transfer& transfer, const grid::Share& share, const Tile& tile) {
     const grid::Share part = share.within(tile.block);
     if (part.size() == 0) {
