@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "tilewise/base/outcome.hpp"
-#include "tilewise/io/checkpoints.hpp"
 #include "tilewise/io/journal.hpp"
 #include "tilewise/mpi/communicator.hpp"
 #include "tilewise/mpi/context.hpp"
