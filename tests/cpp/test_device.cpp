@@ -12,7 +12,7 @@
 #include "measure_file_cases.hpp"
 #include "tilewise/base/page.hpp"
 #include "tilewise/device/block_memory.hpp"
-#include "tilewise/device/facts.hpp"
+#include "tilewise/device/driver.hpp"
 #include "tilewise/measure/ping.hpp"
 
 using namespace tilewise;

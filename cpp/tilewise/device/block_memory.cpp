@@ -12,7 +12,6 @@
 #include "tilewise/base/names.hpp"
 #include "tilewise/base/page.hpp"
 #include "tilewise/device/driver.hpp"
-#include "tilewise/device/facts.hpp"
 
 namespace tilewise::device {
 namespace {

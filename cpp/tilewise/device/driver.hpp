@@ -2,10 +2,13 @@
 //
 // Nothing of CUDA is needed to build, to link or to install: the types below are what the driver's binary interface
 // passes, which NVIDIA keeps as it is. `libcuda.so.1` comes with the driver, and stays open once it is.
+// And what it and its devices are: for whoever looks at an installation.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace tilewise::device {
 
@@ -75,5 +78,30 @@ const Driver& driver(const std::string& for_what);
 /// Throws for a `code` that is not 0: MemoryError where memory is lacking, else IoError. The text has `call`, the
 /// device and the driver's own words.
 void check(Result code, const std::string& call, int device);
+
+struct DeviceFacts {
+    std::string name;     ///< "NAME (number, GPU-UUID)"
+    std::string compute;  ///< its generation, as in "9.0"
+    std::int64_t memory = 0;
+    bool unified_addressing = false;  ///< an address says by itself on which device or host it is
+    bool managed = false;             ///< it can have managed memory
+    bool migrates = false;            ///< and pages of that move when somebody touches them
+    std::vector<int> peers;           ///< devices of this host whose memory it reaches
+};
+
+struct Facts {
+    Presence found;
+    std::string driver;  ///< the CUDA that it offers, as in "12.4"; empty without a driver
+    std::vector<DeviceFacts> devices;
+};
+
+/// Asks for everything; no context is made. Never throws: what a device does not say stays empty.
+Facts facts();
+
+/// Whether the device `number` can reach memory of `other`, both of this host. False where the driver does not say.
+bool reaches(int number, int other);
+
+/// "NAME (number, GPU-UUID)" of the driver's handle `device`. Throws IoError.
+std::string name_of(const Driver& calls, int device, int number);
 
 }  // namespace tilewise::device

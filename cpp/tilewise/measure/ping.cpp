@@ -21,7 +21,7 @@
 #include "tilewise/base/host.hpp"
 #include "tilewise/base/memory.hpp"
 #include "tilewise/device/block_memory.hpp"
-#include "tilewise/device/facts.hpp"
+#include "tilewise/device/driver.hpp"
 #include "tilewise/measure/buffers.hpp"
 #include "tilewise/measure/measure.hpp"
 #include "tilewise/measure/samples.hpp"

@@ -12,7 +12,7 @@
 #include "tilewise/base/array.hpp"
 #include "tilewise/base/ledger.hpp"
 #include "tilewise/base/work.hpp"
-#include "tilewise/device/facts.hpp"
+#include "tilewise/device/driver.hpp"
 #include "tilewise/io/chunked.hpp"
 #include "tilewise/io/mapped.hpp"
 #include "tilewise/kernel/isa/backend.hpp"

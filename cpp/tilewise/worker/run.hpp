@@ -65,7 +65,7 @@ Job slice_of(const Job& stack, std::int64_t number);
 /// Runs `operation` for every slice of `job`; an error names the slice. @note Collective.
 Outcome run_stack(Context& context, const Job& job, Operation operation);
 
-// Each rank of a node gets its own cores, whatever launcher started it: binding.cpp.
+// Each rank of a node gets its own cores, whatever launcher started it: record.cpp.
 
 struct Binding {
     std::vector<int> cpus;        ///< that this rank may use now
@@ -80,7 +80,7 @@ struct Binding {
 /// @note Collective.
 Binding bind(const mpi::Communicator& comm, int threads, bool wanted, const std::string& place);
 
-// What the record says of a job that went on after a death: journal.cpp.
+// What the record says of a job that went on after a death: job.cpp.
 
 /// What was found where the job went on from pieces of its result.
 void add_resumed(Outcome& outcome, const std::optional<io::Resumed>& resumed);
