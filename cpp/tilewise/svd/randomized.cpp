@@ -30,9 +30,9 @@
 // Memory of a rank, with H×W the shape along and across the panels (see Panels), t = size of `dtype`, L = l rounded up
 // to 64/t, B = `basis`, and c lanes with panels of p rows:
 //     W·L·t + 12·W·B + the larger of  c·(p·W·t + (p + W)·L·t + W·l·8) + 1.25·(H/ranks)·l·t  and  4·W·l·8
-// p·W·t is 0 where numbers are used as they are mapped, and p·W·t + size in the file where they are converted. Then, to
-// write, 1.25·(H/ranks)·l·t + W·(L + K)·t + the rank's part of Vᵀ and of U·diag(s). A space that is not needed (12·W·B)
-// is never made.
+// p·W·t is 0 where numbers are used as they are mapped, and p·W·(t + size in the file) where they are converted. Then,
+// to write, 1.25·(H/ranks)·l·t + W·(L + K)·t + the rank's part of Vᵀ and of U·diag(s). A space that is not needed
+// (12·W·B) is never made.
 #include <algorithm>
 #include <cmath>
 #include <limits>
