@@ -7,7 +7,7 @@
 //
 //   no_return(comm, body)      others wait for this rank in the body: an error that is not agreed ends the whole job
 //                              after its last words, so that nobody hangs; one that is passes, and all ranks go on;
-//                              where deaths are survived (survival.hpp), errors of MPI pass, too
+//                              where deaths are survived (communicator.hpp), errors of MPI pass, too
 #pragma once
 
 #include <functional>

@@ -56,7 +56,7 @@ struct Outcome {
 ///
 /// With `symmetric`, which takes one copy of the grid, C is its own transpose bit by bit.
 ///
-/// Memory per rank: its blocks of A, B and C, and what the exchange keeps (see `exchange.hpp`). Time is booked in
+/// Memory per rank: its blocks of A, B and C, and what the exchange keeps (see `algorithms.hpp`). Time is booked in
 /// `context.ledger`, which must be started. Throws UsageError, MemoryError, IoError on every rank alike; past the
 /// reading of the input a failure of one rank aborts the job. @note Collective over `context.comm`, whose ranks must
 /// match the grid and copies.
