@@ -17,10 +17,10 @@
 #include "tilewise/base/threads.hpp"
 #include "tilewise/dist/tall_qr.hpp"
 #include "tilewise/kernel/factor/lapack.hpp"
+#include "tilewise/kernel/product/few_vectors.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/panels.hpp"
-#include "tilewise/kernel/product/few_vectors.hpp"
 #include "tilewise/svd/source.hpp"
 #include "tilewise/svd/svd.hpp"
 
@@ -257,7 +257,7 @@ private:
             std::fill_n(to, (end - begin) * stride_, T{});
             for (std::int64_t column = 0; column < width_; column += block_columns) {
                 kernel::multiply_few(end - begin, std::min(block_columns, width_ - column), stride_,
-                             from(panel, rows.begin + begin, column), q + column * stride_, to);
+                                     from(panel, rows.begin + begin, column), q + column * stride_, to);
             }
         });
     }
@@ -268,7 +268,7 @@ private:
             for (std::int64_t column = begin; column < end; column += block_columns) {
                 const kernel::Strided<T> here = from(panel, 0, column);
                 kernel::multiply_few(std::min(block_columns, end - column), rows, stride_,
-                             {here.data, here.column_step, here.row_step}, y, w + column * stride_);
+                                     {here.data, here.column_step, here.row_step}, y, w + column * stride_);
             }
         });
     }
