@@ -22,19 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "tilewise/kernel/blas.hpp"
-
-extern "C" {
-// Lengths of the character arguments stand at the end, as gfortran passes them.
-void TILEWISE_BLAS(dgesdd_)(const char* jobz, const int* m, const int* n, double* a, const int* lda, double* s,
-                            double* u, const int* ldu, double* vt, const int* ldvt, double* work, const int* lwork,
-                            int* iwork, int* info, std::size_t);
-void TILEWISE_BLAS(dgejsv_)(const char* joba, const char* jobu, const char* jobv, const char* jobr, const char* jobt,
-                            const char* jobp, const int* m, const int* n, double* a, const int* lda, double* sva,
-                            double* u, const int* ldu, double* v, const int* ldv, double* work, const int* lwork,
-                            int* iwork, int* info, std::size_t, std::size_t, std::size_t, std::size_t, std::size_t,
-                            std::size_t);
-}
+#include "tilewise/kernel/factor/lapack.hpp"
 
 namespace {
 
@@ -151,7 +139,7 @@ Answer gesdd(const Matrix& a, int warmup, int runs) {
     std::vector<double> work(1);
     const auto call = [&] {
         TILEWISE_BLAS(dgesdd_)("S", &m, &n, copy.data.data(), &m, answer.sigma.data(), u.data.data(), &m,
-                               vt.data.data(), &n, work.data(), &lwork, integers.data(), &info, 1);
+                               vt.data.data(), &n, work.data(), &lwork, integers.data(), &info);
         check("gesdd", info);
     };
     call();
@@ -182,8 +170,7 @@ Answer gejsv(const Matrix& a, int warmup, int runs) {
         const auto begin = std::chrono::steady_clock::now();
         // C: accurate for any scaling of the columns; R: singular values may underflow; nothing is perturbed.
         TILEWISE_BLAS(dgejsv_)("C", "U", "V", "R", "N", "N", &m, &n, copy.data.data(), &m, answer.sigma.data(),
-                               u.data.data(), &m, v.data.data(), &n, work.data(), &lwork, integers.data(), &info, 1, 1,
-                               1, 1, 1, 1);
+                               u.data.data(), &m, v.data.data(), &n, work.data(), &lwork, integers.data(), &info);
         const double seconds = since(begin);
         check("gejsv", info);
         return seconds;

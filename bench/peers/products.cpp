@@ -11,7 +11,6 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/dtype.hpp"
 #include "tilewise/kernel/product/gemm.hpp"
-#include "tilewise/kernel/product/strassen.hpp"
 
 namespace {
 

@@ -22,7 +22,7 @@
 #include "tilewise/kernel/factor/gesdd.hpp"
 #include "tilewise/kernel/factor/lapack.hpp"
 #include "tilewise/kernel/factor/two_stage.hpp"
-#include "tilewise/svd/jacobi_alone.hpp"
+#include "tilewise/svd/jacobi_ends.hpp"
 
 namespace {
 

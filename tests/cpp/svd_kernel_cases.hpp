@@ -10,7 +10,7 @@
 
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/factor/gesdd.hpp"
-#include "tilewise/kernel/factor/jacobi_pair.hpp"
+#include "tilewise/kernel/factor/jacobi.hpp"
 #include "tilewise/kernel/factor/lapack.hpp"
 
 namespace svd_cases {

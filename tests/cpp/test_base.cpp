@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/base/dtype.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/ledger.hpp"

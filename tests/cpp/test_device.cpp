@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "measure_file_cases.hpp"
-#include "tilewise/base/page.hpp"
+#include "tilewise/base/memory.hpp"
 #include "tilewise/device/block_memory.hpp"
 #include "tilewise/device/driver.hpp"
 #include "tilewise/measure/ping.hpp"

@@ -7,9 +7,8 @@
 
 #include "svd_cases.hpp"
 #include "tilewise/dist/column_comm.hpp"
-#include "tilewise/dist/distributed_stedc.hpp"
 #include "tilewise/dist/gram_eigen.hpp"
-#include "tilewise/kernel/factor/lapack_number.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
 
 using namespace tilewise;
 using namespace tilewise::test;

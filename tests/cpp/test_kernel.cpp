@@ -10,7 +10,6 @@
 
 #include "tilewise/base/dtype.hpp"
 #include "tilewise/base/error.hpp"
-#include "tilewise/base/half.hpp"
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/kernel/fill.hpp"

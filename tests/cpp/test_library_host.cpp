@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "library_cases.hpp"
-#include "tilewise/io/mapped.hpp"
+#include "tilewise/io/strategy/mapped.hpp"
 #include "tilewise/kernel/factor/lapack.hpp"
 
 using namespace tilewise;

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "tilewise/kernel/product/strassen.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 
 using namespace tilewise;
 using namespace tilewise::kernel;

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "svd_kernel_cases.hpp"
-#include "tilewise/svd/jacobi_alone.hpp"
 #include "tilewise/svd/jacobi_ends.hpp"
 
 using namespace svd_cases;

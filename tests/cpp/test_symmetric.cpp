@@ -8,7 +8,6 @@
 
 #include "tilewise/grid/layout.hpp"
 #include "tilewise/kernel/product/gemm.hpp"
-#include "tilewise/kernel/product/symmetric.hpp"
 
 using namespace tilewise;
 using grid::Block;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tilewise/kernel/product/gemm.hpp"
-#include "tilewise/kernel/product/gemm_cuts.hpp"
+#include "tilewise/kernel/product/gemm_tiled.hpp"
 #include "tilewise/kernel/product/thin.hpp"
 
 using namespace tilewise;

@@ -12,7 +12,7 @@
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/random.hpp"
-#include "tilewise/kernel/codec/fingerprint.hpp"
+#include "tilewise/kernel/codec/checksum.hpp"
 #include "tilewise/kernel/isa/backend.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 

@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "svd_kernel_cases.hpp"
-#include "tilewise/kernel/factor/bidiagonal_svd.hpp"
-#include "tilewise/kernel/factor/chased_back.hpp"
 #include "tilewise/kernel/factor/two_stage.hpp"
 
 using namespace svd_cases;

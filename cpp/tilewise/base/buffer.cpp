@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "tilewise/base/error.hpp"
-#include "tilewise/base/page.hpp"
+#include "tilewise/base/memory.hpp"
 
 namespace tilewise {
 namespace {

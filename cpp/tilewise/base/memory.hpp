@@ -11,6 +11,12 @@
 
 namespace tilewise {
 
+// The one page size: the unit in which the system maps memory and files, and that O_DIRECT wants.
+
+inline constexpr std::int64_t page = 4096;
+
+constexpr std::int64_t rounded_to_pages(std::int64_t bytes) { return (bytes + page - 1) / page * page; }
+
 /// One stretch of memory, freed with its owner. Places in it are given as offsets from its beginning. What fails throws
 /// std::runtime_error or an Error.
 class BlockMemory {

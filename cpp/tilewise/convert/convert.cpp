@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/dist/bands.hpp"
 #include "tilewise/kernel/codec/convert.hpp"

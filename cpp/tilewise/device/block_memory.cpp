@@ -8,9 +8,9 @@
 #include <optional>
 #include <utility>
 
+#include "tilewise/base/memory.hpp"
 #include "tilewise/base/memory_pattern.hpp"
 #include "tilewise/base/names.hpp"
-#include "tilewise/base/page.hpp"
 #include "tilewise/device/driver.hpp"
 
 namespace tilewise::device {

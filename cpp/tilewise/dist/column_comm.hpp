@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/grid/grid.hpp"
 #include "tilewise/kernel/factor/jacobi.hpp"
 #include "tilewise/mpi/context.hpp"

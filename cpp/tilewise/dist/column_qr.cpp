@@ -13,9 +13,9 @@
 #include <array>
 #include <functional>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/base/random.hpp"
-#include "tilewise/kernel/factor/lapack_number.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 
 namespace tilewise::dist {

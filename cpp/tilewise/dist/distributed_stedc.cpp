@@ -1,6 +1,4 @@
 // Halves of halves, down to what LAPACK does in one go on one rank, and back up, all ranks together.
-#include "tilewise/dist/distributed_stedc.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -10,7 +8,7 @@
 
 #include "tilewise/dist/gram_eigen.hpp"
 #include "tilewise/grid/grid.hpp"
-#include "tilewise/kernel/factor/lapack_number.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
 
 namespace tilewise::dist {
 

@@ -1,9 +1,8 @@
 // V takes the place of the panel's columns as they are reduced, W follows it in memory: a product brings A up to date.
-#include "tilewise/dist/distributed_sytrd.hpp"
-
 #include <algorithm>
 
-#include "tilewise/kernel/factor/lapack_number.hpp"
+#include "tilewise/dist/gram_eigen.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
 
 namespace tilewise::dist {
 

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-#include "tilewise/dist/distributed_stedc.hpp"
-#include "tilewise/dist/distributed_sytrd.hpp"
-#include "tilewise/kernel/factor/lapack_number.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
 
 namespace tilewise::dist {
 

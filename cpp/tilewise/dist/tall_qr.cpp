@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/factor/lapack_number.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
 #include "tilewise/mpi/datatype.hpp"
 
 namespace tilewise::dist {

@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/kernel/scalar.hpp"
 #include "tilewise/mpi/context.hpp"
 

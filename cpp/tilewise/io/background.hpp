@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "tilewise/io/region.hpp"
-#include "tilewise/io/uncached.hpp"
+#include "tilewise/io/strategy/uncached.hpp"
 
 namespace tilewise::io {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/io/elements.hpp"
 #include "tilewise/mpi/datatype.hpp"

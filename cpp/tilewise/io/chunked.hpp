@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/io/file.hpp"
-#include "tilewise/io/strategy.hpp"
+#include "tilewise/io/strategy/strategy.hpp"
 
 namespace tilewise::io {
 

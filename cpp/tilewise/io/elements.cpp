@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "tilewise/io/strategy/uncached.hpp"
 #include "tilewise/io/text.hpp"
-#include "tilewise/io/uncached.hpp"
 #include "tilewise/mpi/datatype.hpp"
 
 namespace tilewise::io {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tilewise/io/file.hpp"
-#include "tilewise/io/strategy.hpp"
+#include "tilewise/io/strategy/strategy.hpp"
 
 namespace tilewise::io {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "tilewise/io/strategy.hpp"
+#include "tilewise/io/strategy/strategy.hpp"
 
 namespace tilewise::io {
 

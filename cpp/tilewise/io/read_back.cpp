@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/kernel/codec/checksum.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"

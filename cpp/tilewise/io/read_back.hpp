@@ -20,7 +20,7 @@
 
 #include "tilewise/grid/share.hpp"
 #include "tilewise/io/file.hpp"
-#include "tilewise/io/strategy.hpp"
+#include "tilewise/io/strategy/strategy.hpp"
 
 namespace tilewise::io {
 

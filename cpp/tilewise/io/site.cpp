@@ -13,7 +13,7 @@
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/host.hpp"
-#include "tilewise/base/page.hpp"
+#include "tilewise/base/memory.hpp"
 #include "tilewise/io/file.hpp"
 
 namespace tilewise::io {

@@ -8,7 +8,6 @@
 #include <type_traits>
 
 #include "tilewise/base/dtype.hpp"
-#include "tilewise/base/half.hpp"
 
 namespace tilewise::kernel {
 

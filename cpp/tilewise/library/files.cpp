@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tilewise/base/page.hpp"
+#include "tilewise/base/memory.hpp"
 #include "tilewise/base/random.hpp"
 #include "tilewise/io/file.hpp"
 #include "tilewise/io/region.hpp"

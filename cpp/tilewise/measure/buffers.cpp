@@ -8,7 +8,6 @@
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/memory.hpp"
-#include "tilewise/base/page.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 

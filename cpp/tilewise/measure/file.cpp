@@ -12,7 +12,7 @@
 #include "tilewise/device/block_memory.hpp"
 #include "tilewise/device/storage.hpp"
 #include "tilewise/io/elements.hpp"
-#include "tilewise/io/uncached.hpp"
+#include "tilewise/io/strategy/uncached.hpp"
 #include "tilewise/measure/buffers.hpp"
 #include "tilewise/measure/file_sample.hpp"
 #include "tilewise/measure/samples.hpp"

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tilewise/base/page.hpp"
+#include "tilewise/base/memory.hpp"
 #include "tilewise/mpi/communicator.hpp"
 
 namespace tilewise::measure {

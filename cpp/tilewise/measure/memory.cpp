@@ -18,7 +18,7 @@
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/error.hpp"
-#include "tilewise/base/page.hpp"
+#include "tilewise/base/memory.hpp"
 #include "tilewise/kernel/isa/versions.hpp"
 #include "tilewise/measure/buffers.hpp"
 #include "tilewise/measure/clock.hpp"

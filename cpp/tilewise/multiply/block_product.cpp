@@ -6,8 +6,7 @@
 #include <cstring>
 
 #include "tilewise/kernel/codec/convert.hpp"
-#include "tilewise/kernel/product/strassen.hpp"
-#include "tilewise/kernel/product/symmetric.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/exchange/exchange.hpp"
 #include "tilewise/mpi/together.hpp"

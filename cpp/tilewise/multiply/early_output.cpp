@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tilewise/base/page.hpp"
+#include "tilewise/base/memory.hpp"
 
 namespace tilewise::multiply {
 

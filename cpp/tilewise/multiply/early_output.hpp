@@ -11,7 +11,7 @@
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/io/region.hpp"
-#include "tilewise/io/uncached.hpp"
+#include "tilewise/io/strategy/uncached.hpp"
 
 namespace tilewise::multiply {
 

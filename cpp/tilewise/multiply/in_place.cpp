@@ -8,7 +8,7 @@
 #include <array>
 
 #include "tilewise/base/buffer.hpp"
-#include "tilewise/base/page.hpp"
+#include "tilewise/base/memory.hpp"
 #include "tilewise/mpi/exchange/exchange.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/multiply/algorithms.hpp"

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "tilewise/base/buffer.hpp"
-#include "tilewise/kernel/product/symmetric.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/together.hpp"

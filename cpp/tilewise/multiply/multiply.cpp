@@ -9,7 +9,7 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/work.hpp"
 #include "tilewise/io/corrupt_for_test.hpp"
-#include "tilewise/io/mapped.hpp"
+#include "tilewise/io/strategy/mapped.hpp"
 #include "tilewise/io/transfer.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tilewise/io/journal.hpp"
-#include "tilewise/io/strategy.hpp"
+#include "tilewise/io/strategy/strategy.hpp"
 #include "tilewise/mpi/context.hpp"
 #include "tilewise/multiply/algorithms.hpp"
 #include "tilewise/multiply/operands.hpp"

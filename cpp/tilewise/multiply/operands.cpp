@@ -18,7 +18,7 @@
 #include "tilewise/base/error.hpp"
 #include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/kernel/product/apply.hpp"
-#include "tilewise/kernel/product/strassen.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/multiply/proof.hpp"

@@ -20,7 +20,7 @@
 #include <memory>
 #include <vector>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/io/background.hpp"
 #include "tilewise/io/corrupt_for_test.hpp"
 #include "tilewise/io/transfer.hpp"

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/dist/bands.hpp"
 #include "tilewise/kernel/codec/convert.hpp"

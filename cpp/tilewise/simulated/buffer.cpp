@@ -9,7 +9,7 @@
 #include <mpi.h>
 
 #include "tilewise/base/error.hpp"
-#include "tilewise/base/page.hpp"
+#include "tilewise/base/memory.hpp"
 #include "tilewise/base/work.hpp"
 
 namespace tilewise {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "tilewise/base/buffer.hpp"
-#include "tilewise/base/page.hpp"
+#include "tilewise/base/memory.hpp"
 #include "tilewise/kernel/sweep/sweep.hpp"
 #include "tilewise/mpi/context.hpp"
 #include "tilewise/mpi/window.hpp"

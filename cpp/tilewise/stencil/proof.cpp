@@ -16,10 +16,10 @@
 #include <iterator>
 #include <set>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/base/random.hpp"
+#include "tilewise/kernel/codec/checksum.hpp"
 #include "tilewise/kernel/codec/convert.hpp"
-#include "tilewise/kernel/codec/fingerprint.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/stencil/evolution.hpp"

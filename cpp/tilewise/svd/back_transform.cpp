@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "tilewise/dist/column_comm.hpp"
-#include "tilewise/kernel/factor/jacobi_pair.hpp"
-#include "tilewise/kernel/factor/lapack_work.hpp"
+#include "tilewise/kernel/factor/jacobi.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/jacobi.hpp"

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/dist/column_comm.hpp"
 #include "tilewise/dist/tall_qr.hpp"
 #include "tilewise/grid/ring.hpp"

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "tilewise/dist/column_qr.hpp"
+#include "tilewise/kernel/factor/jacobi.hpp"
 
 namespace tilewise::svd {
 
@@ -84,5 +85,29 @@ template <class T> void complete(const dist::SpreadColumnsOf<T>& u, std::int64_t
     form template void complete(const dist::SpreadColumnsOf<T>&, std::int64_t, const dist::ColumnComm&, int);
 TILEWISE_JACOBI_ENDS(extern, double)
 TILEWISE_JACOBI_ENDS(extern, kernel::Complex)
+
+// One rank's decomposition by Jacobi, without MPI: the same start and finish as over many ranks, and sweeps of one pair
+// that holds all columns.
+
+struct JacobiOptions {
+    kernel::Inner inner = kernel::Inner::blocks;
+    bool eigen_start = true;
+    int most_sweeps = 30;
+    double tolerance = 0;  ///< 0: jacobi_tolerance
+    int threads = 1;
+};
+
+struct JacobiFacts {
+    std::vector<double> off;  ///< the largest cosine that each sweep found
+    bool converged = false;
+    kernel::PairTally tally;
+    std::string start, fallback;
+    double start_seconds = 0, sweep_seconds = 0, finish_seconds = 0;
+};
+
+/// A = U·Σ·Vᵀ, A rows×columns with rows ≥ columns; σ descending, U rows×columns, V columns×columns. u or v without
+/// data: not wanted; where V is not wanted, it is not accumulated.
+JacobiFacts jacobi_svd(kernel::Columns a, double* sigma, kernel::Columns u, kernel::Columns v,
+                       const JacobiOptions& options);
 
 }  // namespace tilewise::svd

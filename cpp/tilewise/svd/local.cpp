@@ -18,7 +18,7 @@
 #include <optional>
 #include <string>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/dist/column_comm.hpp"
 #include "tilewise/kernel/factor/gesdd.hpp"
 #include "tilewise/kernel/factor/two_stage.hpp"

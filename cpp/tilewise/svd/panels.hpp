@@ -15,7 +15,7 @@
 #include <memory>
 
 #include "tilewise/io/file.hpp"
-#include "tilewise/io/mapped.hpp"
+#include "tilewise/io/strategy/mapped.hpp"
 #include "tilewise/io/transfer.hpp"
 #include "tilewise/kernel/product/gemm.hpp"
 

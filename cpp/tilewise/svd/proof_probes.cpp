@@ -17,7 +17,7 @@
 #include "tilewise/base/random.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/product/few_vectors.hpp"
-#include "tilewise/kernel/product/product.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/proof.hpp"

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "tilewise/kernel/factor/gesdd.hpp"
-#include "tilewise/kernel/product/product.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/proof.hpp"
 

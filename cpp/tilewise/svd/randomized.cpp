@@ -40,7 +40,7 @@
 #include <sstream>
 #include <vector>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/base/random.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/dist/tall_qr.hpp"

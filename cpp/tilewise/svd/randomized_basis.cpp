@@ -8,8 +8,7 @@
 #include "tilewise/dist/tall_qr.hpp"
 #include "tilewise/kernel/factor/gesdd.hpp"
 #include "tilewise/kernel/factor/lapack.hpp"
-#include "tilewise/kernel/factor/lapack_work.hpp"
-#include "tilewise/kernel/product/product.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/together.hpp"
 

@@ -13,7 +13,7 @@
 #include <numeric>
 #include <vector>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/dist/tall_qr.hpp"
 #include "tilewise/kernel/factor/lapack.hpp"

@@ -8,7 +8,7 @@
 #include <limits>
 #include <optional>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/grid/grid.hpp"
 #include "tilewise/io/region.hpp"
 #include "tilewise/io/transfer.hpp"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/factor/jacobi_plain.hpp"
+#include "tilewise/kernel/factor/jacobi.hpp"
 #include "tilewise/kernel/factor/lapack.hpp"
 #include "tilewise/svd/jacobi.hpp"
 

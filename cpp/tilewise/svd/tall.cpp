@@ -20,19 +20,19 @@
 #include <string>
 #include <vector>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/dist/column_comm.hpp"
 #include "tilewise/dist/tall_qr.hpp"
 #include "tilewise/kernel/factor/gesdd.hpp"
-#include "tilewise/kernel/factor/lapack_number.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
 #include "tilewise/kernel/factor/stacked_qr.hpp"
 #include "tilewise/kernel/scalar.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/svd/jacobi_alone.hpp"
+#include "tilewise/svd/jacobi_ends.hpp"
 #include "tilewise/svd/result.hpp"
 #include "tilewise/svd/source.hpp"
 #include "tilewise/svd/svd.hpp"

@@ -15,13 +15,13 @@
 #include <string>
 #include <vector>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/grid/grid.hpp"
 #include "tilewise/io/background.hpp"
 #include "tilewise/io/file.hpp"
 #include "tilewise/kernel/codec/convert.hpp"
-#include "tilewise/kernel/factor/lapack_number.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
 #include "tilewise/kernel/scalar.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/sum.hpp"

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
+#include "tilewise/kernel/codec/checksum.hpp"
 #include "tilewise/kernel/codec/convert.hpp"
-#include "tilewise/kernel/codec/fingerprint.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"

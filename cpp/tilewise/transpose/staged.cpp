@@ -17,11 +17,11 @@
 #include <mutex>
 
 #include "tilewise/base/buffer.hpp"
-#include "tilewise/base/page.hpp"
+#include "tilewise/base/memory.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/convert/convert.hpp"
-#include "tilewise/io/mapped.hpp"
-#include "tilewise/io/uncached.hpp"
+#include "tilewise/io/strategy/mapped.hpp"
+#include "tilewise/io/strategy/uncached.hpp"
 #include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/mpi/window.hpp"

@@ -9,14 +9,11 @@
 #include <string_view>
 
 #include "tilewise/dist/column_qr.hpp"
-#include "tilewise/dist/distributed_stedc.hpp"
-#include "tilewise/dist/distributed_sytrd.hpp"
 #include "tilewise/dist/gram_eigen.hpp"
 #include "tilewise/dist/tall_qr.hpp"
 #include "tilewise/io/chunked.hpp"
-#include "tilewise/io/uncached.hpp"
-#include "tilewise/kernel/factor/chased_back.hpp"
-#include "tilewise/kernel/factor/jacobi_pair.hpp"
+#include "tilewise/io/strategy/uncached.hpp"
+#include "tilewise/kernel/factor/jacobi.hpp"
 #include "tilewise/kernel/factor/two_stage.hpp"
 #include "tilewise/kernel/sweep/sweep.hpp"
 #include "tilewise/kernel/text/text.hpp"

@@ -9,12 +9,12 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/base/ledger.hpp"
 #include "tilewise/base/work.hpp"
 #include "tilewise/device/driver.hpp"
 #include "tilewise/io/chunked.hpp"
-#include "tilewise/io/mapped.hpp"
+#include "tilewise/io/strategy/mapped.hpp"
 #include "tilewise/kernel/isa/backend.hpp"
 #include "tilewise/measure/transpose_tile.hpp"
 #include "tilewise/mpi/communicator.hpp"

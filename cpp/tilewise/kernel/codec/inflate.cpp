@@ -1,6 +1,4 @@
 // Deflate by table lookup out of a 64-bit buffer; the same steps, with every bound checked, near the ends.
-#include "tilewise/kernel/codec/inflate.hpp"
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -9,6 +7,7 @@
 
 #include "tilewise/base/inline.hpp"
 #include "tilewise/kernel/codec/inflate_table.hpp"
+#include "tilewise/kernel/codec/unpack.hpp"
 
 namespace tilewise::kernel {
 namespace {

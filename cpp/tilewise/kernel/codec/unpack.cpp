@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "tilewise/base/error.hpp"
-#include "tilewise/kernel/codec/inflate.hpp"
 #include "tilewise/kernel/file_type.hpp"
 
 namespace tilewise::kernel {

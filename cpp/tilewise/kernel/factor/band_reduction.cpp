@@ -1,11 +1,10 @@
 // Panels are factored by LAPACK's recursive QR; products are cut into slabs, whatever the number of threads.
-#include "tilewise/kernel/factor/band_reduction.hpp"
-
 #include <algorithm>
 
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/factor/lapack_number.hpp"
-#include "tilewise/kernel/product/product.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
+#include "tilewise/kernel/factor/two_stage.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 
 namespace tilewise::kernel {

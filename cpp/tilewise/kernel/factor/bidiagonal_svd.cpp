@@ -1,6 +1,4 @@
 // Halves of halves, down to what LAPACK does in one go, and back up.
-#include "tilewise/kernel/factor/bidiagonal_svd.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -9,10 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/factor/lapack_number.hpp"
-#include "tilewise/kernel/product/product.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
+#include "tilewise/kernel/factor/two_stage.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 
 namespace tilewise::kernel {
 namespace {

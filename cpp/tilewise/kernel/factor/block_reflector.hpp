@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 
 namespace tilewise::kernel {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/base/error.hpp"
-#include "tilewise/kernel/factor/lapack_number.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
 
 namespace tilewise::kernel {
 namespace {

@@ -22,10 +22,7 @@
 #include <vector>
 
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/factor/jacobi_inner.hpp"
-#include "tilewise/kernel/factor/jacobi_plain.hpp"
 #include "tilewise/kernel/factor/lapack.hpp"
-#include "tilewise/kernel/factor/lapack_work.hpp"
 
 namespace tilewise::kernel {
 namespace {

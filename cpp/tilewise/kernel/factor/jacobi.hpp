@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "tilewise/base/array.hpp"
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/kernel/scalar.hpp"
 
 namespace tilewise::kernel {
@@ -119,5 +119,167 @@ extern template struct MatrixOf<double>;
 extern template struct MatrixOf<Complex>;
 extern template class PairSolverOf<double>;
 extern template class PairSolverOf<Complex>;
+
+// Two blocks of columns taken as one matrix: their norms and cosines, and their product with a small matrix.
+
+/// The columns of two blocks, numbered through; the blocks lie anywhere in memory.
+template <class T> struct ColumnPair {
+    ColumnsOf<T> left, right;
+
+    std::int64_t rows() const { return left.count > 0 ? left.rows : right.rows; }
+    std::int64_t count() const { return left.count + right.count; }
+    T* column(std::int64_t index) const {
+        return index < left.count ? left.column(index) : right.column(index - left.count);
+    }
+};
+
+/// Below this norm a column has too few digits left for a direction: it counts as one of zeros, from the sweeps to the
+/// singular values.
+constexpr double least_norm = 1e-290;
+
+/// What a pair solver works on: cosines (w×w, upper triangle, diagonal 1, or 0 for a column of zeros) and norms of w
+/// columns.
+template <class T> struct Cosines {
+    T* values = nullptr;
+    std::int64_t count = 0;  ///< w, and the stride
+    std::vector<double> norms{}, inverses{};
+
+    T* column(std::int64_t index) const { return values + index * count; }
+    /// That of two different columns in either sequence: xiᴴ·xj / (|xi|·|xj|).
+    T between(std::int64_t i, std::int64_t j) const { return i < j ? column(j)[i] : conjugate(column(i)[j]); }
+};
+
+/// Fills `cosines` (values: count×count elements) from the columns' Gram matrix; neither large nor tiny columns
+/// overflow in it: they are scaled meanwhile, exactly. Throws Error for columns that are not finite. rows·count²
+/// operations, on the BLAS's threads; `threads` for the rest.
+template <class T> void find_cosines(const ColumnPair<T>& x, Cosines<T>& cosines, int threads);
+
+/// The norm of a column, whatever its scale; NaN where it has one.
+double norm_of(const double* column, std::int64_t rows);
+inline double norm_of(const Complex* column, std::int64_t rows) { return norm_of(reals_of(column), 2 * rows); }
+
+/// Columns that a rotation mixes with each other alone.
+struct RotationBlock {
+    std::int64_t begin = 0, end = 0;
+};
+
+/// An orthogonal W that mixes columns within blocks only, after they have been put in another order: X ← X·P·W.
+template <class T> struct Rotation {
+    using Block = RotationBlock;
+    const T* w = nullptr;               ///< count×count; only its diagonal blocks are read
+    std::vector<Block> blocks{};        ///< they cover all columns
+    std::vector<std::int64_t> order{};  ///< column c of X·P is column order[c] of X; empty: P = I
+
+    std::int64_t from(std::int64_t c) const { return order.empty() ? c : order[static_cast<std::size_t>(c)]; }
+};
+
+/// Rows that are multiplied at a time: the copy of them stays small, and W is packed once for each.
+inline constexpr std::int64_t rotated_rows = 2048;
+
+/// X ← X·P·W, or X ← X + X·P·W (`add`). `scratch` grows as needed. 2·rows·(block's columns)² operations a block, on the
+/// BLAS's threads; `threads` for the rest.
+template <class T>
+void multiply_columns(const ColumnPair<T>& x, const Rotation<T>& rotation, bool add, Array<T>& scratch, int threads);
+
+#define TILEWISE_PAIR(form, T)                                               \
+    form template void find_cosines(const ColumnPair<T>&, Cosines<T>&, int); \
+    form template void multiply_columns(const ColumnPair<T>&, const Rotation<T>&, bool, Array<T>&, int);
+TILEWISE_PAIR(extern, double)
+TILEWISE_PAIR(extern, Complex)
+
+// The small problem of a pair of blocks: from norms and cosines of w columns the orthogonal W that makes them
+// orthogonal.
+
+/// Workspace of the inner solves: grows as needed, kept between calls.
+template <class T> class InnerWork {
+public:
+    /// `index`-th square of count×count elements.
+    T* square(int index, std::int64_t count);
+    double* reals(std::int64_t count);
+    int* integers(std::int64_t count);
+
+private:
+    Array<T> squares_[3];
+    Array<double> reals_;
+    std::vector<int> integers_;
+};
+
+/// What the cosines say about a pair.
+struct Angles {
+    double off = 0;      ///< the largest cosine
+    double cosines = 0;  ///< Frobenius norm of all cosines
+    double scaled = 0;  ///< Frobenius norm of the Jacobi angles, each times the ratio of the larger norm to the smaller
+    bool small = false;  ///< whether a sum of rotations is as good as their product, see `small_rotation`
+};
+
+struct NormGroups;
+
+/// E, skew (of complex numbers E = −Eᴴ): the Jacobi angle of each pair of columns as if it were alone. Columns that
+/// count as orthogonal get none where it would be large; nor do those of one group, where `groups` are given, whose
+/// columns lie side by side. Fills the upper triangle of `e` (count×count) only.
+template <class T>
+Angles find_angles(const Cosines<T>& cosines, double tolerance, T* e, int threads, const NormGroups* groups = nullptr);
+
+/// W − I: W = I + E + E²/2, orthogonal to rounding where |E| is at most 1e-4; times I − E⁴/8 above, up to the limit by
+/// which find_angles calls angles small. Reads the upper triangle of E in work.square(0); memory of `work`.
+template <class T> Rotation<T> small_rotation(InnerWork<T>& work, std::int64_t count, double size, int threads);
+
+/// Eigenvectors are orthogonal, but by rounding small columns get a share of large ones: only columns whose norms
+/// differ by less are mixed.
+constexpr double eigen_ratio = 300;
+
+/// Columns by descending norm, and groups of them: cut wherever the angles across are small, and where norms differ by
+/// more than `eigen_ratio`.
+///
+///     norms   ▇▇▇▇ ▆▆▆   ▃▃▃▃▃   ▂      cosines 10⁻³     ▇▇▇▇ ▆▆▆   ▃▃▃▃▃   ▂      cosines 10⁻¹⁰
+///     groups  [          one         ]                   [  ] [ ]   [   ]   [      the clusters of equal norms
+///
+/// Eigenvectors leave cosines of ε times the square of a group's range of norms, which in a wide group is more than a
+/// tolerance, and equal columns in it would need large angles for ever. But the smaller the cosines are, the nearer
+/// norms must be for an angle to be large: groups become clusters of nearly equal norms, in which eigenvectors leave ε
+/// alone.
+struct NormGroups {
+    std::vector<std::int64_t> order;
+    std::vector<std::size_t> begins;  ///< where in `order` each group begins
+    std::vector<bool> rotated;        ///< of each group: whether it has columns that are not orthogonal
+    std::size_t used = 0;             ///< columns of zeros come from here on, in no group
+    /// Whether the angles within all groups, and between them, are small; those of cosines up to `negligible` do not
+    /// count.
+    bool small_within = false, small_across = false;
+
+    std::size_t end_of(std::size_t group) const { return group + 1 < begins.size() ? begins[group + 1] : used; }
+};
+template <class T> NormGroups norm_groups(const Cosines<T>& cosines, double negligible);
+
+/// W: eigenvectors of the Gram matrix of each group, larger values first. Memory of `work`.
+template <class T>
+Rotation<T> eigen_rotation(const Cosines<T>& cosines, const NormGroups& groups, InnerWork<T>& work);
+
+/// W for columns of any scale: Cosines = RᵀR, then rotations on the columns of R·diag(norms) by LAPACK's gesvj. Columns
+/// of zeros go last. Memory of `work`.
+template <class T>
+Rotation<T> cholesky_rotation(const Cosines<T>& cosines, const NormGroups& groups, InnerWork<T>& work);
+
+#define TILEWISE_INNER(form, T)                                                                    \
+    form template class InnerWork<T>;                                                              \
+    form template Angles find_angles(const Cosines<T>&, double, T*, int, const NormGroups*);       \
+    form template Rotation<T> small_rotation(InnerWork<T>&, std::int64_t, double, int);            \
+    form template NormGroups norm_groups(const Cosines<T>&, double);                               \
+    form template Rotation<T> eigen_rotation(const Cosines<T>&, const NormGroups&, InnerWork<T>&); \
+    form template Rotation<T> cholesky_rotation(const Cosines<T>&, const NormGroups&, InnerWork<T>&);
+TILEWISE_INNER(extern, double)
+TILEWISE_INNER(extern, Complex)
+
+// One-sided Jacobi rotation by rotation: the reference for solving by matrix products.
+
+/// Meets each pair of columns once, row by row of the triangle of pairs; of two the longer goes left, and they are
+/// rotated unless their cosine is below the tolerance. V (which may be empty) follows. Some 8·rows operations a pair.
+template <class T>
+PairOutcome rotate_columns(const ColumnPair<T>& x, const ColumnPair<T>& v, double tolerance, PairTally& tally);
+
+#define TILEWISE_ROTATE(form, T) \
+    form template PairOutcome rotate_columns(const ColumnPair<T>&, const ColumnPair<T>&, double, PairTally&);
+TILEWISE_ROTATE(extern, double)
+TILEWISE_ROTATE(extern, Complex)
 
 }  // namespace tilewise::kernel

@@ -1,14 +1,13 @@
 // Three ways to the same W: small angles (a few products), eigenvectors, and Jacobi on the Cholesky factor of the
 // scaled Gram matrix.
-#include "tilewise/kernel/factor/jacobi_inner.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/factor/lapack_number.hpp"
+#include "tilewise/kernel/factor/jacobi.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
 
 namespace tilewise::kernel {
 namespace {

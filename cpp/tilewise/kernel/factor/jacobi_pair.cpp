@@ -1,13 +1,12 @@
 // The Gram matrix by syrk and gemm, the product by gemm on panels of rows that are copied aside. Threads are those of
 // the BLAS, so that they do not compete with it for cores: after each call it keeps its own awake for a while.
-#include "tilewise/kernel/factor/jacobi_pair.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/factor/lapack_number.hpp"
+#include "tilewise/kernel/factor/jacobi.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
 
 namespace tilewise::kernel {
 namespace {

@@ -1,13 +1,12 @@
 // Norms and the product of two columns give the angle; two loops rotate them.
-#include "tilewise/kernel/factor/jacobi_plain.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "tilewise/base/error.hpp"
-#include "tilewise/kernel/factor/lapack_work.hpp"
+#include "tilewise/kernel/factor/jacobi.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
 #include "tilewise/kernel/scalar.hpp"
 
 namespace tilewise::kernel {

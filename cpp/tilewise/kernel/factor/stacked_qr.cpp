@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tilewise/kernel/factor/lapack_number.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
 
 namespace tilewise::kernel {
 namespace {

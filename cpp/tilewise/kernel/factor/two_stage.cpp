@@ -6,8 +6,6 @@
 
 #include "tilewise/base/clock.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/factor/bidiagonal_svd.hpp"
-#include "tilewise/kernel/factor/chased_back.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 
 namespace tilewise::kernel {

@@ -15,7 +15,7 @@
 #include "tilewise/kernel/product/thin_strip.hpp"
 #include "tilewise/kernel/sweep/sweep_strip.hpp"
 #include "tilewise/kernel/text/text_quick.hpp"
-#include "tilewise/kernel/transpose/transpose_strip.hpp"
+#include "tilewise/kernel/transpose/transpose.hpp"
 
 namespace tilewise::kernel {
 

@@ -47,11 +47,6 @@ template <auto narrow, auto wide, auto widest, class... Arguments> auto in_width
     return narrow(arguments...);
 }
 
-/// A register of so many numbers, which may lie anywhere.
-template <std::int64_t lanes> struct Lanes {
-    typedef double type __attribute__((vector_size(lanes * sizeof(double)), aligned(sizeof(double)), may_alias));
-};
-
 template <auto loop, class... Arguments> auto in_versions(Arguments... arguments) {
     return in_widths<loop, loop, loop>(arguments...);
 }

@@ -1,7 +1,7 @@
 // Tells the simulator of the work, and has the set in use do it.
 #include "tilewise/kernel/product/few_vectors.hpp"
 
-#include "tilewise/kernel/factor/lapack_work.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
 #include "tilewise/kernel/isa/backend.hpp"
 
 namespace tilewise::kernel {

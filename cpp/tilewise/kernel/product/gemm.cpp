@@ -22,10 +22,8 @@
 #include "tilewise/base/names.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/base/work.hpp"
-#include "tilewise/kernel/blas.hpp"
 #include "tilewise/kernel/factor/lapack.hpp"
 #include "tilewise/kernel/lent.hpp"
-#include "tilewise/kernel/product/gemm_cuts.hpp"
 #include "tilewise/kernel/product/gemm_tiled.hpp"
 #include "tilewise/kernel/product/thin.hpp"
 

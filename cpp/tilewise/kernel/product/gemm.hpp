@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tilewise/base/dtype.hpp"
 #include "tilewise/grid/grid.hpp"
@@ -69,5 +70,54 @@ struct BlasFacts {
     std::string library, kernel;
 };
 BlasFacts blas_facts();
+
+// Products of float64 and complex128 matrices that lie row by row: what decompositions and their proofs are made of.
+
+template <class T> Operand operand(const T* data, std::int64_t stride, bool transposed = false) {
+    return {reinterpret_cast<const std::byte*>(data), stride, transposed};
+}
+
+/// C (m×n, without gaps) = A·B, or C + A·B. With k = 0 nothing is done.
+template <class T> void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const Operand& a, const Operand& b,
+                                 T* c, bool accumulate, int threads) {
+    constexpr Dtype dtype = std::is_same_v<T, double> ? Dtype::float64 : Dtype::complex128;
+    static_assert(dtype == Dtype::float64 || std::is_same_v<T, std::complex<double>>);
+    if (m > 0 && n > 0 && k > 0) {
+        gemm({dtype, m, n, k, a, b, reinterpret_cast<std::byte*>(c), n, accumulate}, threads);
+    }
+}
+
+// Strassen's product: 7 instead of 8 products of blocks half as wide, up to three times over, whose error is small
+// compared with the longest row and column, not with each.
+
+/// How often to halve an m×n×k product for the least time; 0 where plain products are faster, and for all types but
+/// float32 and float64. Depends on nothing else, so that results do not either.
+int strassen_levels(Dtype dtype, std::int64_t m, std::int64_t n, std::int64_t k);
+
+/// The same product as `gemm`, of float32 or float64, halved `levels` times (1 … 3) in every direction; what is left
+/// over of rows and columns is multiplied by `gemm`. `threads` threads share every product; the bits do not depend on
+/// how many they are. Needs 9 MB and 2 MB a thread. Not collective.
+void strassen(const Product& product, int threads, int levels, const Between& between = {});
+
+/// The share of 2·m·n·k operations that `levels` levels do: (7/8)^levels.
+double strassen_work(int levels);
+
+/// No element is wrong by more than this many roundoffs times the 2-norm of A's longest row and of B's longest column,
+/// for k summed in `steps` calls.
+double strassen_growth(int levels, std::int64_t k, std::int64_t steps);
+
+// One rank's part of a symmetric product: some rectangles of C, and mirror images of rectangles.
+
+/// `gemm` for these rectangles of C alone, which must not overlap; threads take them in turn, in their order, and share
+/// a single one. Like `mirror` it is given them in the coordinates of a matrix, whose block `held` is C: of a square on
+/// the diagonal of this matrix, which is symmetric, only what is on and above it is promised. Not collective.
+void gemm_parts(const Product& product, const grid::Block& held, const std::vector<grid::Block>& parts, int threads,
+                Kernel kernel = Kernel::fast, const Between& between = {}, std::int64_t slice = 768);
+
+/// `c` is the block `held` of a matrix of items, row after row. The rectangles in it, which are given in the
+/// coordinates of the matrix, are copied to their mirror images across its diagonal, which `held` must have too; of a
+/// square on the diagonal, what is above it. Threads take them in turn.
+void mirror(std::byte* c, const grid::Block& held, std::size_t item, const std::vector<grid::Block>& rectangles,
+            int threads);
 
 }  // namespace tilewise::kernel

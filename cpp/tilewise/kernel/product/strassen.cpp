@@ -20,8 +20,6 @@
 // V. Strassen, "Gaussian elimination is not optimal", 1969; N. J. Higham, "Exploiting fast matrix multiplication within
 // the level 3 BLAS", 1990, for the error; J. Huang, T. M. Smith, G. M. Henry and R. van de Geijn, "Strassen's algorithm
 // reloaded", 2016, for the packing.
-#include "tilewise/kernel/product/strassen.hpp"
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -32,6 +30,7 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/isa/backend.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 
 namespace tilewise::kernel {
 namespace {

@@ -1,6 +1,4 @@
 // Rectangles are products of one thread each, squares on the diagonal half of one; mirror images are transpositions.
-#include "tilewise/kernel/product/symmetric.hpp"
-
 #include <algorithm>
 #include <atomic>
 #include <complex>
@@ -10,10 +8,9 @@
 #include "tilewise/base/threads.hpp"
 #include "tilewise/base/work.hpp"
 #include "tilewise/grid/layout.hpp"
-#include "tilewise/kernel/blas.hpp"
 #include "tilewise/kernel/factor/lapack.hpp"
 #include "tilewise/kernel/lent.hpp"
-#include "tilewise/kernel/product/gemm_cuts.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/kernel/product/gemm_tiled.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tilewise/base/error.hpp"
-#include "tilewise/base/page.hpp"
+#include "tilewise/base/memory.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/base/work.hpp"
 #include "tilewise/kernel/isa/backend.hpp"

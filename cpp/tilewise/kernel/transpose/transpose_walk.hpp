@@ -12,9 +12,9 @@
 // it comes with the next tile.
 #pragma once
 
-#include "tilewise/base/page.hpp"
+#include "tilewise/base/memory.hpp"
 #include "tilewise/kernel/isa/turn.hpp"
-#include "tilewise/kernel/transpose/transpose_strip.hpp"
+#include "tilewise/kernel/transpose/transpose.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

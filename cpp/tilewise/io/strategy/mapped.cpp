@@ -1,6 +1,6 @@
 // Maps regions, copies blocks out of and into them, and turns the bus error of a shrunken file or a full disk into
 // words.
-#include "tilewise/io/mapped.hpp"
+#include "tilewise/io/strategy/mapped.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "tilewise/base/error.hpp"
-#include "tilewise/base/page.hpp"
+#include "tilewise/base/memory.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/io/own_share.hpp"
+#include "tilewise/io/strategy/own_share.hpp"
 
 namespace tilewise::io {
 namespace {

@@ -14,7 +14,7 @@
 #include <optional>
 
 #include "tilewise/base/buffer.hpp"
-#include "tilewise/base/page.hpp"
+#include "tilewise/base/memory.hpp"
 #include "tilewise/io/elements.hpp"
 #include "tilewise/mpi/together.hpp"
 

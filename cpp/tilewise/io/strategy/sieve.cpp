@@ -12,7 +12,7 @@
 #include <mutex>
 
 #include "tilewise/base/buffer.hpp"
-#include "tilewise/io/own_share.hpp"
+#include "tilewise/io/strategy/own_share.hpp"
 
 namespace tilewise::io {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/io/own_share.hpp"
+#include "tilewise/io/strategy/own_share.hpp"
 
 namespace tilewise::io {
 namespace {

@@ -1,6 +1,6 @@
 // Splits every piece into whole pages and ends; keeps all slots busy: whenever some requests have come back, as many
 // new ones are handed over.
-#include "tilewise/io/uncached.hpp"
+#include "tilewise/io/strategy/uncached.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "tilewise/base/error.hpp"
-#include "tilewise/base/page.hpp"
+#include "tilewise/base/memory.hpp"
 
 namespace tilewise::io {
 

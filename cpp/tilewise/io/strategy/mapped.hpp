@@ -6,7 +6,7 @@
 #include <string>
 
 #include "tilewise/io/region.hpp"
-#include "tilewise/io/strategy.hpp"
+#include "tilewise/io/strategy/strategy.hpp"
 
 namespace tilewise::io {
 

@@ -4,7 +4,7 @@
 //        file  [ r0 r0 | r1 r1 ]     no messages at all; a call for each row of a block, or few calls for
 //              [ r0 r0 | r1 r1 ]     blocks as wide as the matrix, whose rows follow each other in the file
 //              [ r2 r2 | r3 r3 ]
-#include "tilewise/io/own_share.hpp"
+#include "tilewise/io/strategy/own_share.hpp"
 
 namespace tilewise::io {
 namespace {
