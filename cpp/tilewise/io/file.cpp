@@ -159,20 +159,26 @@ void PosixFile::flush() const {
     }
 }
 
-void PosixFile::lock(std::int64_t offset, std::int64_t bytes) const { set_lock(F_WRLCK, offset, bytes); }
-
-void PosixFile::unlock(std::int64_t offset, std::int64_t bytes) const { set_lock(F_UNLCK, offset, bytes); }
-
-void PosixFile::set_lock(short kind, std::int64_t offset, std::int64_t bytes) const {
+bool PosixFile::set_lock(short kind, std::int64_t offset, std::int64_t bytes) const {
     struct flock range{};
     range.l_type = kind;
     range.l_whence = SEEK_SET;
     range.l_start = offset;
     range.l_len = bytes;
-    if (uninterrupted([&] { return fcntl(descriptor_.number(), F_SETLKW, &range); }) != 0) {
-        throw system_error(name_ + ": bytes from " + std::to_string(offset) + " on could not be locked", errno);
+    return uninterrupted([&] { return fcntl(descriptor_.number(), F_SETLKW, &range); }) == 0;
+}
+
+RangeLock::RangeLock(const PosixFile& file, std::int64_t offset, std::int64_t bytes)
+    : file_(file),
+      offset_(offset),
+      bytes_(bytes) {
+    if (!file.set_lock(F_WRLCK, offset, bytes)) {
+        throw system_error(file.name_ + ": bytes from " + std::to_string(offset) + " on could not be locked", errno);
     }
 }
+
+// Closing the file lets go of what could not be unlocked.
+RangeLock::~RangeLock() { file_.set_lock(F_UNLCK, offset_, bytes_); }
 
 void PosixFile::resize(std::int64_t bytes) const {
     if (uninterrupted([&] { return ftruncate(descriptor_.number(), bytes); }) != 0) {

@@ -54,9 +54,6 @@ public:
     /// anybody writes.
     void reserve(std::int64_t offset, std::int64_t bytes) const;
     void flush() const;
-    /// Keeps other processes that lock too from these bytes; waits for its turn.
-    void lock(std::int64_t offset, std::int64_t bytes) const;
-    void unlock(std::int64_t offset, std::int64_t bytes) const;
     /// Makes the file exactly so long.
     void resize(std::int64_t bytes) const;
     /// Throws IoError when the system says that what was written is not there (NFS and quotas say it only now): comes
@@ -64,12 +61,28 @@ public:
     void close();
 
 private:
-    void set_lock(short kind, std::int64_t offset, std::int64_t bytes) const;
+    friend class RangeLock;
+
+    bool set_lock(short kind, std::int64_t offset, std::int64_t bytes) const;
     [[noreturn]] void fail(const std::string& what, std::int64_t offset, int error_number) const;
 
     std::string name_;
     bool writes_;
     Descriptor descriptor_;
+};
+
+/// Keeps other processes that lock too from these bytes while it lives; waits for its turn. What throws meanwhile lets
+/// go of them, or others would wait for ever.
+class RangeLock {
+public:
+    RangeLock(const PosixFile& file, std::int64_t offset, std::int64_t bytes);
+    RangeLock(const RangeLock&) = delete;
+    RangeLock& operator=(const RangeLock&) = delete;
+    ~RangeLock();
+
+private:
+    const PosixFile& file_;
+    std::int64_t offset_, bytes_;
 };
 
 /// Opens what the front made, for what `flags` say, and follows no link: neither in its place nor, where the front made

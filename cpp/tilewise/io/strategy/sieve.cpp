@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <optional>
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/io/strategy/own_share.hpp"
@@ -74,17 +75,14 @@ private:
         const bool holes = wanted.count < wanted.span.size();
         std::int64_t calls = 0;
         const std::lock_guard guard(one_at_a_time_);
+        std::optional<RangeLock> lock;
         if (holes) {
-            file_->lock(at, size);
+            lock.emplace(*file_, at, size);
             calls += file_->read(buffer, size, at);
             bytes_ += size;
         }
         copy(wanted.span, buffer);
-        calls += file_->write(buffer, size, at);
-        if (holes) {
-            file_->unlock(at, size);
-        }
-        return calls;
+        return calls + file_->write(buffer, size, at);
     }
 
     /// Between the share's memory and a buffer that holds elements `span`.
