@@ -4,8 +4,8 @@
 //                   on rank 0                              shared
 //     every rank    AᵀA, a panel after the other
 //                   rank 0 gets the lower triangle         each rank keeps its columns
-//     AᵀA=Q·T·Qᵀ    LAPACK; reflectors are given away      distributed_sytrd.hpp; reflectors stay
-//     T=Z·Λ·Zᵀ      LAPACK; columns of Z are given away    distributed_stedc.hpp
+//     AᵀA=Q·T·Qᵀ    LAPACK; reflectors are given away      distributed_sytrd.cpp; reflectors stay
+//     T=Z·Λ·Zᵀ      LAPACK; columns of Z are given away    distributed_stedc.cpp
 //     every rank    V = Q·Z, X = A·V
 #pragma once
 

@@ -5,7 +5,7 @@
 //                          else                     all ranks    columns of W, from rows where the file has these
 //
 //                          A = W or R:  A·P = Q1·L·Q2, X = L, V = I,  or  X = A·V of AᵀA's eigenvectors V
-//                          (see kernel/factor/svd_start.hpp)
+//                          (see jacobi_ends.hpp)
 //     sweeps.cpp           X and V in column blocks, which travel between the ranks until X's are orthogonal
 //     back_transform.cpp   U and V of A out of them, sorted, and dealt out as they are to be written
 //

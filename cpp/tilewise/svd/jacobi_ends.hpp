@@ -1,11 +1,11 @@
-// What precedes the sweeps of a Jacobi SVD, and what follows them, of columns that are spread over the ranks
-// of a comm.
+// What precedes the sweeps of a Jacobi SVD, and what follows them, of columns that are spread over ranks; and one
+// rank's decomposition, with sweeps of one pair that holds all columns.
 //
 //      A = Q1·(X·Vᵀ)·Q2·Pᵀ,  and at the end  X = Y·Σ,  so that  U = Q1·Y,  V' = P·Q2ᵀ·V.
 //
 // `eigen` start: G = Aᵀ·A = V0·Λ·V0ᵀ, X = A·V0, no Q1, Q2, P. The eigenvectors resolve half of the digits, so that the
 // columns of X are nearly orthogonal, and one pass of Jacobi makes them so to the last digit. Only for condition
-// numbers below the limits in `svd_start.cpp`.
+// numbers below the limits in `jacobi_ends.cpp`.
 //
 // Otherwise: A·P = Q1·R with columns pivoted (or sorted), R = L·Q2; X = L, V0 = I. Each row of L keeps its own relative
 // accuracy, and with it each singular value of a matrix whose columns have any scale. L is also nearer to diagonal than

@@ -37,10 +37,9 @@ struct Options {
     std::int64_t components = 0;                  ///< the largest so many; 0: all
     bool values_only = false;
     int max_sweeps = 30;
-    double tolerance =
-        /// the largest cosine between two columns that count as orthogonal, of `randomized` the largest ‖Aᵀu − σv‖ / σ;
-        /// 0: its own
-        0;
+    /// The largest cosine between two columns that count as orthogonal, of `randomized` the largest ‖Aᵀu − σv‖ / σ; 0:
+    /// its own.
+    double tolerance = 0;
     double off_squares = 0;  ///< of `jacobi` and `serial`: sweeps also end once off(AᵀA) is below that; 0: never
     double energy = 0;       ///< above 0: the fewest components that have so much of ‖A‖_F², `components` at most
     int power = -1;  ///< of `randomized`: so many iterations, and what there is then; −1: as many as `tolerance` takes

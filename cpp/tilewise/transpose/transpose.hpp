@@ -96,7 +96,7 @@ inline bool is_transposed(const io::Region& from, const io::Region& to) {
 }
 
 /// `fast`: all ranks read both files once, in blocks, and compare a fingerprint in which every number counts with its
-/// place (`kernel/codec/fingerprint.hpp`); `error` is 0 or 1. `serial`: rank 0 alone reads both files in blocks, turns
+/// place (`kernel/codec/checksum.hpp`); `error` is 0 or 1. `serial`: rank 0 alone reads both files in blocks, turns
 /// with the plain kernel, and compares number by number; `error` is how many differ. `from` is wanted as the result is.
 /// Where one of the files is a text, all NaNs are the same: it has one word for them.
 ///

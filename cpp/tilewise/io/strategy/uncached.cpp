@@ -16,7 +16,7 @@ namespace tilewise::io {
 
 namespace {
 
-constexpr std::int64_t request = std::int64_t{8} << 20;
+constexpr std::int64_t call_bytes = std::int64_t{8} << 20;
 
 /// Calls buffered(part) or direct(part) for consecutive parts [begin, end) of a piece that lies at `data` and `offset`.
 template <class Buffered, class Direct>
@@ -29,8 +29,8 @@ std::int64_t split(const std::byte* data, std::int64_t bytes, std::int64_t offse
         return buffered(std::int64_t{0}, bytes);
     }
     std::int64_t calls = head > 0 ? buffered(std::int64_t{0}, head) : 0;
-    for (std::int64_t begin = head; begin < head + middle; begin += request) {
-        calls += direct(begin, std::min(begin + request, head + middle));
+    for (std::int64_t begin = head; begin < head + middle; begin += call_bytes) {
+        calls += direct(begin, std::min(begin + call_bytes, head + middle));
     }
     return calls + (head + middle < bytes ? buffered(head + middle, bytes) : 0);
 }
