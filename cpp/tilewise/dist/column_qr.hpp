@@ -12,6 +12,7 @@
 
 #include <vector>
 
+#include "tilewise/base/threads.hpp"
 #include "tilewise/dist/column_comm.hpp"
 
 namespace tilewise::dist {
@@ -48,6 +49,23 @@ template <class T> void apply_q(const ColumnQrOf<T>& qr, const kernel::ColumnsOf
 template <class T> kernel::MatrixOf<T> transposed_triangle(const ColumnQrOf<T>& qr,
                                                            const std::function<grid::Range(int rank)>& wanted,
                                                            const ColumnComm& comm, int threads);
+
+/// Row i of some columns becomes row order[i]; without an order they stay. Not collective.
+template <class T, class Index>
+void put_rows_back(const std::vector<Index>& order, const kernel::ColumnsOf<T>& columns, int threads) {
+    if (order.empty()) {
+        return;
+    }
+    parallel_ranges(columns.count > 8 ? threads : 1, columns.count, [&](std::int64_t begin, std::int64_t end, int) {
+        std::vector<T> sorted(order.size());
+        for (std::int64_t c = begin; c < end; ++c) {
+            std::copy_n(columns.column(c), columns.rows, sorted.begin());
+            for (std::size_t i = 0; i < order.size(); ++i) {
+                columns.column(c)[order[i]] = sorted[i];
+            }
+        }
+    });
+}
 
 #define TILEWISE_COLUMN_QR(form, T)                                                                                \
     form template ColumnQrOf<T> column_qr(const SpreadColumnsOf<T>&, const ColumnComm&, int);                      \

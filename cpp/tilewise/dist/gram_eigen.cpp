@@ -108,9 +108,7 @@ template <class T> Tridiagonal<T> reduce_on_root(MatrixOf<T> g, std::int64_t n, 
     t.memory =
         Array<T>(comm.redistribute(SpreadColumnsOf<T>{below, std::vector<int>(static_cast<std::size_t>(n - 1), 0)},
                                    [&](int rank) { return grid::Block{{0, n - 1}, columns[rank]}; }));
-    for (int rank = 0; rank < comm.size(); ++rank) {
-        t.q.columns.owners.insert(t.q.columns.owners.end(), static_cast<std::size_t>(columns[rank].size()), rank);
-    }
+    t.q.columns.owners = owners_of(columns);
     t.q.columns.mine = {t.memory.data(), n - 1, columns[comm.rank()].size(), n - 1};
     return t;
 }
@@ -140,17 +138,6 @@ Array<double> vectors_on_root(Tridiagonal<T>& t, const ColumnsOfOne& wanted, con
     const std::vector<int> of_root(static_cast<std::size_t>(count), 0);
     return Array<double>(comm.redistribute(SpreadColumns{z.columns(), of_root},
                                            [&](int rank) { return grid::Block{{0, count}, wanted(rank)}; }));
-}
-
-/// Row p becomes row order[p].
-template <class T> void put_rows_back(const MatrixOf<T>& v, const std::vector<std::int64_t>& order) {
-    std::vector<T> column(order.size());
-    for (std::int64_t c = 0; c < v.count && !order.empty(); ++c) {
-        std::copy_n(v.column(c), v.rows, column.data());
-        for (std::size_t place = 0; place < order.size(); ++place) {
-            v.column(c)[order[place]] = column[place];
-        }
-    }
 }
 
 }  // namespace
@@ -191,7 +178,7 @@ MatrixOf<T> eigenvectors(Tridiagonal<T> t, const ColumnsOfOne& wanted, const Col
     }
     got = {};
     apply_q(t.q, ColumnsOf<T>{v.count > 0 ? v.data() + 1 : nullptr, count - 1, v.count, v.stride}, comm, threads);
-    put_rows_back(v, t.order);
+    put_rows_back(t.order, v.columns(), threads);
     return v;
 }
 

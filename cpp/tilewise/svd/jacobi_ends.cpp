@@ -260,31 +260,11 @@ void qr_start(const SpreadColumnsOf<T>& a, Buffer memory, SweepStartOf<T>& start
     }
     memory = Buffer();
     const grid::Partition rows(count, comm.size());
-    std::vector<int> owners;
-    for (int rank = 0; rank < comm.size(); ++rank) {
-        owners.insert(owners.end(), static_cast<std::size_t>(rows[rank].size()), rank);
-    }
     f.memory2 = transposed_triangle(f.q1, [&](int rank) { return rows[rank]; }, comm, threads);
-    f.q2 = column_qr(SpreadColumnsOf<T>{f.memory2.columns(), std::move(owners)}, comm, threads);
+    f.q2 = column_qr(SpreadColumnsOf<T>{f.memory2.columns(), owners_of(rows)}, comm, threads);
     start.x = transposed_triangle(f.q2, [&](int rank) { return wanted(rank, false); }, comm, threads);
     start.steps = std::string(f.row_order.empty() ? "" : "rows sorted by magnitude, ") +
                   (sorted ? "QR of columns sorted by norm, LQ" : "column-pivoted QR, LQ");
-}
-
-/// Row i becomes row order[i].
-template <class T> void put_rows_back(const std::vector<int>& order, ColumnsOf<T> u, int threads) {
-    if (order.empty()) {
-        return;
-    }
-    parallel_ranges(u.count > 8 ? threads : 1, u.count, [&](std::int64_t begin, std::int64_t end, int) {
-        std::vector<T> sorted(order.size());
-        for (std::int64_t c = begin; c < end; ++c) {
-            std::copy_n(u.column(c), u.rows, sorted.begin());
-            for (std::size_t i = 0; i < order.size(); ++i) {
-                u.column(c)[order[i]] = sorted[i];
-            }
-        }
-    });
 }
 
 /// Rearranges columns in place: column k becomes what column order[k] was.

@@ -292,48 +292,34 @@ private:
     std::optional<ShortReadCheck> check_;
 };
 
+template <auto function> int whole(MPI_File file, std::byte* data, const mpi::Span& span, MPI_Status* status) {
+    return function(file, data, span.count(), span.type(), status);
+}
+
+/// The end is called after a failure, too: only one call may be begun.
+template <auto begin, auto end> int split(MPI_File file, std::byte* data, const mpi::Span& span, MPI_Status* status) {
+    const int begun = begin(file, data, span.count(), span.type());
+    const int ended = end(file, data, status);
+    return begun != MPI_SUCCESS ? begun : ended;
+}
+
 }  // namespace
 
 Strategy make_independent(const Hints& hints) {
-    constexpr ViewCall read{"MPI_File_read",
-                            [](MPI_File file, std::byte* data, const mpi::Span& span, MPI_Status* status) {
-                                return MPI_File_read(file, data, span.count(), span.type(), status);
-                            }};
-    constexpr ViewCall write{"MPI_File_write",
-                             [](MPI_File file, std::byte* data, const mpi::Span& span, MPI_Status* status) {
-                                 return MPI_File_write(file, data, span.count(), span.type(), status);
-                             }};
-    return strategy_of<ThroughView>(hints, read, write, 1);
+    return strategy_of<ThroughView>(hints, ViewCall{"MPI_File_read", whole<MPI_File_read>},
+                                    ViewCall{"MPI_File_write", whole<MPI_File_write>}, 1);
 }
 
 Strategy make_collective(const Hints& hints) {
-    constexpr ViewCall read{"MPI_File_read_all",
-                            [](MPI_File file, std::byte* data, const mpi::Span& span, MPI_Status* status) {
-                                return MPI_File_read_all(file, data, span.count(), span.type(), status);
-                            }};
-    constexpr ViewCall write{"MPI_File_write_all",
-                             [](MPI_File file, std::byte* data, const mpi::Span& span, MPI_Status* status) {
-                                 return MPI_File_write_all(file, data, span.count(), span.type(), status);
-                             }};
-    return strategy_of<ThroughView>(hints, read, write, 1);
+    return strategy_of<ThroughView>(hints, ViewCall{"MPI_File_read_all", whole<MPI_File_read_all>},
+                                    ViewCall{"MPI_File_write_all", whole<MPI_File_write_all>}, 1);
 }
 
 Strategy make_split_collective(const Hints& hints) {
     constexpr int slabs = 8;
-    // The end is called after a failure, too: only one call may be begun.
-    constexpr ViewCall read{"MPI_File_read_all_begin",
-                            [](MPI_File file, std::byte* data, const mpi::Span& span, MPI_Status* status) {
-                                const int begun = MPI_File_read_all_begin(file, data, span.count(), span.type());
-                                const int ended = MPI_File_read_all_end(file, data, status);
-                                return begun != MPI_SUCCESS ? begun : ended;
-                            }};
-    constexpr ViewCall write{"MPI_File_write_all_begin",
-                             [](MPI_File file, std::byte* data, const mpi::Span& span, MPI_Status* status) {
-                                 const int begun = MPI_File_write_all_begin(file, data, span.count(), span.type());
-                                 const int ended = MPI_File_write_all_end(file, data, status);
-                                 return begun != MPI_SUCCESS ? begun : ended;
-                             }};
-    return strategy_of<ThroughView>(hints, read, write, slabs);
+    return strategy_of<ThroughView>(
+        hints, ViewCall{"MPI_File_read_all_begin", split<MPI_File_read_all_begin, MPI_File_read_all_end>},
+        ViewCall{"MPI_File_write_all_begin", split<MPI_File_write_all_begin, MPI_File_write_all_end>}, slabs);
 }
 
 // Strategies `shared_pointer` and `ordered`, which only read: MPI-IO with one file pointer for all ranks, so that each

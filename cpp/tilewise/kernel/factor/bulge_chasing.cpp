@@ -10,17 +10,16 @@
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/factor/lapack.hpp"
 #include "tilewise/kernel/factor/two_stage.hpp"
+#include "tilewise/kernel/isa/registers.hpp"
 #include "tilewise/kernel/isa/versions.hpp"
 
 namespace tilewise::kernel {
 namespace {
 
 /// A register of so many numbers, which may lie anywhere.
-template <std::int64_t lanes> struct Lanes {
-    typedef double type __attribute__((vector_size(lanes * sizeof(double)), aligned(sizeof(double)), may_alias));
-};
+template <std::int64_t lanes> using Lanes = typename Vector<double, lanes * sizeof(double)>::loose;
 
-template <std::int64_t lanes> TILEWISE_INLINE double sum_of(const typename Lanes<lanes>::type& v) {
+template <std::int64_t lanes> TILEWISE_INLINE double sum_of(const Lanes<lanes>& v) {
     double sum[lanes];
     std::memcpy(sum, &v, sizeof(v));
 #pragma GCC unroll 3
@@ -68,18 +67,18 @@ TILEWISE_INLINE double reflector(std::int64_t n, const double* x, std::int64_t s
 
 /// C ← (I − τ·v·vᵀ)·C.
 template <std::int64_t lanes> TILEWISE_INLINE void from_left(const Block& c, const double* v, double tau) {
-    using Vector = typename Lanes<lanes>::type;
+    using V = Lanes<lanes>;
     std::int64_t j = 0;
     for (; j + 4 <= c.columns; j += 4) {
         double* column[4] = {c.data + j * c.step, c.data + (j + 1) * c.step, c.data + (j + 2) * c.step,
                              c.data + (j + 3) * c.step};
-        Vector part[4] = {};
+        V part[4] = {};
         double dot[4] = {};
         std::int64_t i = 0;
         for (; i + lanes <= c.rows; i += lanes) {
-            const Vector x = *reinterpret_cast<const Vector*>(v + i);
+            const V x = *reinterpret_cast<const V*>(v + i);
             for (int q = 0; q < 4; ++q) {
-                part[q] += x * *reinterpret_cast<const Vector*>(column[q] + i);
+                part[q] += x * *reinterpret_cast<const V*>(column[q] + i);
             }
         }
         for (; i < c.rows; ++i) {
@@ -91,9 +90,9 @@ template <std::int64_t lanes> TILEWISE_INLINE void from_left(const Block& c, con
             dot[q] = -tau * (dot[q] + sum_of<lanes>(part[q]));
         }
         for (i = 0; i + lanes <= c.rows; i += lanes) {
-            const Vector x = *reinterpret_cast<const Vector*>(v + i);
+            const V x = *reinterpret_cast<const V*>(v + i);
             for (int q = 0; q < 4; ++q) {
-                *reinterpret_cast<Vector*>(column[q] + i) += x * dot[q];
+                *reinterpret_cast<V*>(column[q] + i) += x * dot[q];
             }
         }
         for (; i < c.rows; ++i) {
@@ -118,12 +117,12 @@ template <std::int64_t lanes> TILEWISE_INLINE void from_left(const Block& c, con
 template <std::int64_t lanes, std::size_t vectors> TILEWISE_INLINE void strip_from_right(const Block& c,
                                                                                          std::int64_t row,
                                                                                          const double* v, double tau) {
-    using Vector = typename Lanes<lanes>::type;
-    Vector sum[vectors] = {};
+    using V = Lanes<lanes>;
+    V sum[vectors] = {};
     const double* from = c.data + row;
     for (std::int64_t j = 0; j < c.columns; ++j, from += c.step) {
         for (std::size_t q = 0; q < vectors; ++q) {
-            sum[q] += *reinterpret_cast<const Vector*>(from + q * static_cast<std::size_t>(lanes)) * v[j];
+            sum[q] += *reinterpret_cast<const V*>(from + q * static_cast<std::size_t>(lanes)) * v[j];
         }
     }
     for (std::size_t q = 0; q < vectors; ++q) {
@@ -132,7 +131,7 @@ template <std::int64_t lanes, std::size_t vectors> TILEWISE_INLINE void strip_fr
     double* to = c.data + row;
     for (std::int64_t j = 0; j < c.columns; ++j, to += c.step) {
         for (std::size_t q = 0; q < vectors; ++q) {
-            *reinterpret_cast<Vector*>(to + q * static_cast<std::size_t>(lanes)) += sum[q] * v[j];
+            *reinterpret_cast<V*>(to + q * static_cast<std::size_t>(lanes)) += sum[q] * v[j];
         }
     }
 }
