@@ -3,7 +3,7 @@
 rank ──every second──▶ front     where it is, and whether it has moved since the last beat
 
 Time counts only while we listen: a front that was stopped itself, or a machine that slept, starts no alarm.
-What a beat calls a move stands in `cpp/tilewise/worker/heartbeat.hpp`.
+`cpp/tilewise/worker/heartbeat.hpp` says what counts as a move.
 """
 
 from __future__ import annotations
