@@ -19,6 +19,7 @@ import _socket  # what is behind `socket`, whose import takes longer than all el
 import contextlib
 import errno
 import os
+import select
 import selectors
 import signal
 import struct
@@ -92,6 +93,7 @@ class Lines:
     ) -> None:
         self._on_line = on_line
         self._selector: selectors.BaseSelector | None = None
+        self._ends = select.epoll() if sys.platform == "linux" else None
         self._held: dict[int, _Line] = {}
         self._strangers: dict[int, float] = {}  # when each called, the first one first
         self._token = os.urandom(16).hex()
@@ -125,6 +127,8 @@ class Lines:
             line.socket.close()
         self._doors.clear()
         self._held.clear()
+        if self._ends is not None:
+            self._ends.close()
 
     def dismiss(self, last: tuple[str, int] | None, patience: float) -> None:
         """Asks all ranks to leave, and `last` (host, process) once the others have gone; waits for that.
@@ -182,22 +186,37 @@ class Lines:
         """Whether every rank has ended, and had said before that it was done."""
         return self._announced >= self._ranks
 
-    def hear(self, descriptor: int) -> End | None:
-        """What has come there; the end of a connection, if it means something."""
+    def closed(self) -> list[int]:
+        """Connections whose other side has closed them, in the sequence in which they were closed.
+
+        The selector's is that of what was not read at once: a beat, where one waited on a connection.
+        """
+        if self._ends is None or self._ends.closed:
+            return []
+        return [descriptor for descriptor, _ in self._ends.poll(0) if descriptor in self._held]
+
+    def hear(self, descriptor: int, *, closed: bool = False) -> End | None:
+        """What has come there, all of it where the other side has `closed` it.
+
+        Returns the end of a connection, if it means something.
+        """
         if descriptor in self._doors:
             self._let_in(*self._doors[descriptor])
             return None
         line = self._held[descriptor]
-        most = 1 << 16 if line.pid else _GREETING - len(line.pieces.rest)
-        try:
-            data, trouble = line.socket.recv(most), 0
-        except BlockingIOError:
-            return None
-        except OSError as error:
-            data, trouble = b"", error.errno or 0
-        if data:
+        trouble = 0
+        while True:
+            try:
+                data = line.socket.recv(1 << 16 if line.pid else _GREETING - len(line.pieces.rest))
+            except BlockingIOError:
+                return None
+            except OSError as error:
+                data, trouble = b"", error.errno or 0
+            if not data:
+                break
             self._take(descriptor, line, data)
-            return None
+            if not closed or descriptor not in self._held:
+                return None
         self._drop(descriptor)
         if not line.pid:
             return None
@@ -256,6 +275,8 @@ class Lines:
             self._room[elsewhere] -= 1
             self._held[held.fileno()] = line
             self._listen_to(held.fileno())
+            if self._ends is not None:
+                self._ends.register(held.fileno(), select.EPOLLRDHUP)
             if len(self._strangers) > _STRANGERS:
                 first = next(iter(self._strangers))
                 self.hear(first)  # it may have said who it is
@@ -272,6 +293,9 @@ class Lines:
         self._deaf(descriptor)
         self._strangers.pop(descriptor, None)
         line = self._held.pop(descriptor)
+        if self._ends is not None:
+            with contextlib.suppress(OSError):
+                self._ends.unregister(descriptor)
         line.socket.close()
         self._room[line.elsewhere] += 1
         for door, (_, elsewhere) in self._doors.items():

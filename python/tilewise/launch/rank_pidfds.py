@@ -44,7 +44,6 @@ class RankPidfds:
         self._ended: list[End] = []  # of those that held a line
         self.gone: list[tuple[str, int]] = []  # host and process of each rank that has died, until taken
         self._children: dict[int, str] = {}
-        self._tied: set[int] = set()  # ranks one of which ended first
         self._seen: set[int] = set()
         self._begin = time.monotonic()
         self._lost_at = 0.0
@@ -92,15 +91,14 @@ class RankPidfds:
         self._seen |= alive
 
     def hear(self, rung: list[int]) -> None:
-        """Of these descriptors, which come in the sequence in which their processes ended.
+        """Of these descriptors: connections that were closed first, as they were one after the other.
 
-        But for lines on which a beat still waited: of several that end at once, the one of the process that
-        ended first was first.
+        A rank that dies closes its own before the launcher hears of it and kills the others.
         """
-        here, undecided, before = os.uname().nodename, self.first_gone is None, len(self._ended)
-        for bell in rung:
+        here, closed = os.uname().nodename, self._lines.closed()
+        for bell in closed + [each for each in rung if each not in closed]:
             if bell in self._lines:
-                if (end := self._lines.hear(bell)) is not None:
+                if (end := self._lines.hear(bell, closed=bell in closed)) is not None:
                     self._ended.append(end)
                     self._line_gone(end)
                 elif self._lines.over:  # what they had to say is late, or the launcher has lost it
@@ -112,13 +110,6 @@ class RankPidfds:
                 self._selector.unregister(bell)
                 self._lose(self._children[bell], PATIENCE)
         self._lines.forget_strangers()
-        if undecided:
-            places = ((end.host, end.pid) for end in self._ended[before:] if end.host == here)
-            tied = {self._known[place] for place in places if place in self._known}
-            self._tied = tied if len(tied) > 1 else set()
-        if self._tied and (first := [rank for bell in rung if (rank := self._ranks.get(bell)) in self._tied]):
-            self.first_gone = first[0]
-            self._tied.clear()
 
     @property
     def first_host(self) -> str:
