@@ -27,6 +27,14 @@ public:
 
     std::byte* data() const { return data_; }
     std::size_t bytes() const { return bytes_; }
+    /// Makes room for so many bytes. What was there is lost where there was too little, and goes first.
+    std::byte* grow(std::size_t bytes) {
+        if (bytes_ < bytes) {
+            *this = {};
+            *this = Buffer(bytes);
+        }
+        return data_;
+    }
 
 private:
     std::byte* data_ = nullptr;
@@ -48,14 +56,8 @@ public:
     std::byte* raw() const { return Buffer::data(); }
     T& operator[](std::int64_t index) const { return data()[index]; }
     bool holds(std::int64_t count) const { return bytes() >= bytes_of(count); }
-    /// Makes place for `count` numbers. What was there is lost where there was too little, and goes first.
-    T* grow(std::int64_t count) {
-        if (!holds(count)) {
-            *this = {};
-            *this = Array(count);
-        }
-        return data();
-    }
+    /// The same for `count` numbers.
+    T* grow(std::int64_t count) { return reinterpret_cast<T*>(Buffer::grow(bytes_of(count))); }
 
 private:
     static std::size_t bytes_of(std::int64_t count) {

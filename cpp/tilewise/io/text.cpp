@@ -323,10 +323,7 @@ struct Formatter {
         const std::int64_t begin = index * chunk_lines, end = std::min(begin + chunk_lines, lines);
         const std::size_t room =
             static_cast<std::size_t>((end - begin) * (line + 1)) * kernel::text_width(region.dtype, style);
-        if (text.bytes() < room) {
-            text = Buffer(room);
-        }
-        char* start = reinterpret_cast<char*>(text.data());
+        char* start = reinterpret_cast<char*>(text.grow(room));
         return kernel::format_text(rows + begin * line * item, region.dtype, end - begin, style, region.text->pairs,
                                    start) -
                start;

@@ -1,15 +1,19 @@
-// What products in memory and larger ones do alike: from what is asked to who has which block, the steps of a product
-// of blocks, what each rank computes of its own, the mirror image of a symmetric one, and C as its file has it.
+// The product of what is in memory of A and B: from what is asked to who has which block, the steps in which their
+// panels meet, what each rank computes of its own, the mirror image of a symmetric one, and C as its file has it.
 #pragma once
 
 #include <cstddef>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/dtype.hpp"
 #include "tilewise/grid/layout.hpp"
 #include "tilewise/io/region.hpp"
+#include "tilewise/io/strategy/mapped.hpp"
+#include "tilewise/io/transfer.hpp"
 #include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/mpi/context.hpp"
 #include "tilewise/mpi/window.hpp"
@@ -24,10 +28,6 @@ grid::Shape shape_of(const io::Region& a, const io::Region& b, const Options& op
 /// do not go together. Not collective.
 grid::Layout arrange(int ranks, const grid::Shape& shape, const Options& options);
 
-/// A or B as `rank` has it; with `lies_in_a` B, of which nothing is kept.
-Side side_of(const grid::Layout& layout, int rank, const io::Region& region, Dtype dtype, bool is_a,
-             bool lies_in_a = false);
-
 /// What a rank sends at a time, and receives.
 inline constexpr std::int64_t swap_piece_bytes = std::int64_t{4} << 20;
 
@@ -37,38 +37,86 @@ inline constexpr std::int64_t swap_piece_bytes = std::int64_t{4} << 20;
 void complete_symmetric(Context& context, const grid::Layout& layout, const grid::SymmetricPart& half, Dtype dtype,
                         std::byte* c, const mpi::Exposed& shared);
 
-/// What a rank computes of C: all of its block, plainly or by Strassen's product, or its half of a symmetric one.
-class Arithmetic {
+/// Which part of A, B and C is in memory: rows and columns of C, and the range of k.
+struct Window {
+    grid::Range m, n, k;
+
+    grid::Shape shape() const { return {m.size(), n.size(), k.size()}; }
+};
+
+/// A rectangle of a window in coordinates of the whole matrix.
+inline grid::Block moved(const grid::Block& block, std::int64_t down, std::int64_t right) {
+    return {{block.rows.begin + down, block.rows.end + down}, {block.columns.begin + right, block.columns.end + right}};
+}
+
+/// The blocks that all ranks have of one window of A and B, how their panels travel, and what a rank computes of them:
+/// all of its block of C, plainly or by Strassen's product, or its half of a symmetric one. Windows of the same shape
+/// use it one after the other.
+class BlockProduct {
 public:
-    Arithmetic(Context& context, const grid::Layout& layout, Dtype dtype, const Options& options,
-               const Halving& halving);
+    /// `layout` is one of a window's shape. `spare` is taken where it suffices, and freed where it does not.
+    /// @note Collective.
+    BlockProduct(Context& context, const io::Region& a, const io::Region& b, Dtype dtype, const Options& options,
+                 const grid::Layout& layout, const Halving& halving, BlockMemory spare = {});
 
-    /// Operations that a plain product of the same result takes, on all ranks.
-    double plain_flops() const;
-    /// Operations that are done.
-    double flops() const;
+    const grid::Layout& layout() const { return layout_; }
+    grid::Shape shape() const { return layout_.shape(); }
+    /// This rank's block of C, in coordinates of the window.
+    grid::Block c_block() const { return layout_.c(me()); }
+    /// Whether this rank has anything to compute.
+    bool works() const { return c_block().size() > 0 && !steps_.empty(); }
+    /// Bytes that this rank receives while a window is multiplied.
+    std::int64_t received() const;
+    /// On one row of ranks each panel of a symmetric product's A has all rows, so that B's columns are among them.
+    bool b_lies_in_a() const { return b_lies_in_a_; }
 
-    /// C = A·B of the blocks that the exchange holds, step after step, or C += A·B; `c` is this rank's block, row after
-    /// row. With `b_lies_in_a` each panel of A has all rows, among which B's columns are. `report` hears which share of
-    /// it is done. @note Collective over the layer.
-    void multiply_steps(Exchange& exchange, const std::vector<grid::Step>& steps, bool b_lies_in_a, std::byte* c,
-                        bool accumulate, const std::function<void(double share)>& report) const;
-    /// Fills in what is missing of a symmetric C. @note Collective where C is symmetric.
-    void complete(std::byte* c, const mpi::Exposed& shared) const {
-        if (options_.symmetric) {
-            complete_symmetric(context_, layout_, half_, dtype_, c, shared);
-        }
+    /// Reads this rank's block of A or B. @note Collective.
+    void load(bool is_a, const io::Input& input, const Window& window) {
+        input.load(context_, dtype_, wanted(is_a, window), place(is_a));
     }
+    /// Begins to read what `load` of the same window then finds here. Not collective.
+    void begin(bool is_a, io::Input& input, const Window& window) {
+        input.begin(context_, dtype_, wanted(is_a, window), place(is_a));
+    }
+    /// Where one rank has all of A or B and reads mapped files of the right type, it computes with what the page cache
+    /// has of them, and copies nothing. False: it is to be loaded.
+    bool borrow(bool is_a, const io::Region& region);
+
+    /// All blocks are there. @note Collective.
+    void open() { exchange_->open(); }
+    /// C = A·B, step after step, or C += A·B: `c` has these rows of this rank's block one after the other. `report` hears
+    /// which share of it is done. @note Collective over the layer.
+    void multiply(const grid::Range& rows, std::byte* c, bool accumulate,
+                  const std::function<void(double share)>& report);
+    /// Adds what the layers have, and fills in what is missing of a symmetric C. @note Collective.
+    void complete(std::byte* c, const mpi::Exposed& shared) const;
+    /// All blocks are where they were before the first step. @note Collective over the layer.
+    void rewind() { exchange_->rewind(); }
+
+    /// A block of A or B in coordinates of the whole matrix: all ranks together have all blocks once, before the steps
+    /// and after them. Not collective.
+    Part part(bool is_a, const Window& window);
+
+    /// See Exchange::give_memory. @note Collective.
+    BlockMemory give_memory() { return exchange_->give_memory(); }
 
 private:
+    int me() const { return context_.comm.rank(); }
+    std::byte* place(bool is_a) { return is_a ? exchange_->a_block() : exchange_->b_block(); }
+    io::WantedShare wanted(bool is_a, const Window& window) const;
     void add_step(const kernel::Product& product, const kernel::Between& between, std::int64_t slice) const;
 
     Context& context_;
-    const grid::Layout& layout_;
     Dtype dtype_;
     const Options& options_;
+    grid::Layout layout_;
     Halving halving_;
     grid::SymmetricPart half_;  // what this rank computes of a symmetric C
+    bool b_lies_in_a_;
+    mpi::Communicator layer_;
+    std::vector<grid::Step> steps_;
+    std::optional<io::Mapping> a_map_, b_map_;
+    std::unique_ptr<Exchange> exchange_;
 };
 
 /// `data` holds a block of the region's type, row after row, in this machine's byte order. Where the file is stored
@@ -76,9 +124,5 @@ private:
 /// place. Returns where the result lies. Throws the same Error on every rank. @note Collective.
 std::byte* to_file_layout(Context& context, const io::Region& region, const grid::Block& block, std::byte* data,
                           Buffer& transposed);
-
-/// The product larger than memory: see streamed.cpp. @note Collective.
-Outcome multiply_streamed(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype,
-                          const Options& options);
 
 }  // namespace tilewise::multiply

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tilewise/base/error.hpp"
+#include "tilewise/base/work.hpp"
 #include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/kernel/product/apply.hpp"
 #include "tilewise/kernel/product/gemm.hpp"
@@ -58,6 +59,29 @@ Lengths lengths_of(Context& context, Dtype dtype, std::int64_t columns, const Pa
         lengths.most = std::max(lengths.most, length);
     }
     return lengths;
+}
+
+/// Of the real and imaginary parts of a rank's block; infinity where one is not finite.
+double largest_part(const Part& block, Dtype dtype) {
+    return with_compute_type(dtype, [&](auto tag) -> double {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_integral_v<T>) {
+            return 0;
+        } else {
+            using Real = decltype(std::abs(T{}));
+            const auto* parts = reinterpret_cast<const Real*>(block.operand.data);
+            const std::int64_t count =
+                without_numbers() ? 0 : block.block.size() * static_cast<std::int64_t>(sizeof(T) / sizeof(Real));
+            Real largest = 0;
+            bool finite = true;
+            for (std::int64_t i = 0; i < count; ++i) {
+                const Real size = std::abs(parts[i]);
+                finite = finite && size <= std::numeric_limits<Real>::max();
+                largest = std::max(largest, size);
+            }
+            return finite ? static_cast<double>(largest) : std::numeric_limits<double>::infinity();
+        }
+    });
 }
 
 /// "1e-12", "1.5"
@@ -244,6 +268,15 @@ void refuse_overflow(Context& context, Dtype dtype, const grid::Shape& shape, co
             throw UsageError(text.str(), -1, 0, "--overflow wrap, or floating-point inputs");
         }
     });
+}
+
+bool is_certainly_finite(const Context& context, Dtype dtype, const grid::Shape& shape, const Part& a, const Part& b) {
+    if (is_integer(dtype) || 4 * shape.k * (shape.m + shape.n) > shape.m * shape.n) {
+        return is_integer(dtype);
+    }
+    std::array<double, 2> largest{largest_part(a, dtype), largest_part(b, dtype)};
+    mpi::join_over_ranks(context.comm, largest.data(), std::ssize(largest), MPI_MAX);
+    return 4 * static_cast<double>(shape.k) * largest[0] * largest[1] < largest_number(dtype);
 }
 
 }  // namespace tilewise::multiply

@@ -64,6 +64,10 @@ Halving halving_of(const grid::Layout& layout, Dtype dtype, kernel::Kernel kerne
 void refuse_unlike(Context& context, Dtype dtype, const grid::Shape& shape, const Part& a, const Part& b,
                    const Halving& halving, double tolerance);
 
+/// Whether the largest numbers of A and B say so of all of A·B; looked up where that takes less than a look at C.
+/// Together `a` and `b` of all ranks are A and B once. @note Collective.
+bool is_certainly_finite(const Context& context, Dtype dtype, const grid::Shape& shape, const Part& a, const Part& b);
+
 /// The numbers of a product that are NaN or infinite, found at no cost where there are none.
 ///
 ///     A  [ . . N . ]      C  [ N N N N ]      a number of A that is not finite makes all of its row of C so, also

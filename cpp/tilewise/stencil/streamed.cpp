@@ -110,9 +110,7 @@ private:
             return;
         }
         const std::int64_t row_bytes = tile.needed.columns.size() * fields.item(), bytes = shared.size() * row_bytes;
-        if (static_cast<std::int64_t>(kept_.bytes()) < bytes) {
-            kept_ = Buffer(static_cast<std::size_t>(bytes));
-        }
+        kept_.grow(static_cast<std::size_t>(bytes));
         constexpr std::int64_t worth_threads = std::int64_t{1} << 20;  // bytes
         parallel_ranges(bytes < worth_threads ? 1 : context.threads, shared.size(),
                         [&](std::int64_t begin, std::int64_t end, int) {

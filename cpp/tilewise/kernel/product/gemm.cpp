@@ -156,9 +156,7 @@ void by_pieces(const Product& product, std::int64_t pieces, int threads, const B
     const std::size_t bytes = static_cast<std::size_t>(product.m * product.n) * size_of(product.dtype);
     const Lent<Buffer> lent;
     Buffer& others = *lent;
-    if (others.bytes() < static_cast<std::size_t>(pieces - 1) * bytes) {
-        others = Buffer(static_cast<std::size_t>(pieces - 1) * bytes);
-    }
+    others.grow(static_cast<std::size_t>(pieces - 1) * bytes);
     const int threads_each = std::max(1, threads / static_cast<int>(pieces));
     std::atomic<std::int64_t> done = 0;
     parallel_tasks(threads, pieces, [&](std::int64_t index, int thread) {

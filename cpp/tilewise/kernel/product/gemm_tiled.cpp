@@ -157,16 +157,12 @@ void TiledGemm::operator()(const Product& product, const GemmSet& set, bool uppe
         using T = decltype(zero);
         const auto& tiles = set.tiles<T>();
         const Blocking blocking = blocking_of<T>(set);
-        const auto need = [](Buffer& buffer, std::int64_t numbers) {
-            if (buffer.bytes() < static_cast<std::size_t>(numbers) * sizeof(T)) {
-                buffer = Buffer(static_cast<std::size_t>(numbers) * sizeof(T));
-            }
-        };
         // Both with room for the last slice of k, which may be half as deep again.
-        need(a_panels_, (blocking.rows + tiles.rows) * blocking.depth * 3 / 2);
-        need(b_panels_, (blocking.columns + tiles.columns) * blocking.depth * 3 / 2);
-        multiply(product, tiles, blocking, reinterpret_cast<T*>(a_panels_.data()),
-                 reinterpret_cast<T*>(b_panels_.data()), upper);
+        const auto room = [&](std::int64_t width) {
+            return static_cast<std::size_t>(width * blocking.depth * 3 / 2) * sizeof(T);
+        };
+        multiply(product, tiles, blocking, reinterpret_cast<T*>(a_panels_.grow(room(blocking.rows + tiles.rows))),
+                 reinterpret_cast<T*>(b_panels_.grow(room(blocking.columns + tiles.columns))), upper);
     });
 }
 
