@@ -84,8 +84,8 @@ public:
 
     /// All blocks are there. @note Collective.
     void open() { exchange_->open(); }
-    /// C = A·B, step after step, or C += A·B: `c` has these rows of this rank's block one after the other. `report` hears
-    /// which share of it is done. @note Collective over the layer.
+    /// C = A·B, step after step, or C += A·B: `c` has these rows of this rank's block one after the other. `report`
+    /// hears which share of it is done. @note Collective over the layer.
     void multiply(const grid::Range& rows, std::byte* c, bool accumulate,
                   const std::function<void(double share)>& report);
     /// Adds what the layers have, and fills in what is missing of a symmetric C. @note Collective.

@@ -10,7 +10,8 @@
 // Of A and B m·k·⌈n/stage.n⌉ + k·n·⌈m/stage.m⌉ numbers are read: with S numbers in a square tile of C 2·m·n·k/√S, and
 // 2·m·n·k/√S − 2·S is the least that any order of the same operations can do with S numbers of memory (T. M. Smith,
 // B. Lowery, J. Langou, R. A. van de Geijn, "A tight I/O lower bound for matrix multiplication", 2019).
-// What is read next is asked for while the ranks compute. The check of a product in tiles reads A once more and B twice.
+// What is read next is asked for while the ranks compute. The check of a product in tiles reads A once more, and B
+// twice.
 #include "tilewise/multiply/multiply.hpp"
 
 #include <algorithm>
@@ -300,8 +301,8 @@ private:
         }
     }
 
-    /// Reads a window's blocks of A and B, or of one of them, to where that was begun, if it was; and begins to read what
-    /// comes `next` into the other blocks, which all ranks have done with. @note Collective.
+    /// Reads a window's blocks of A and B, or of one of them, to where that was begun, if it was; and begins to read
+    /// what comes `next` into the other blocks, which all ranks have done with. @note Collective.
     void load(const Window& window, const std::optional<Window>& next, bool of_a, bool of_b) {
         turn();
         blocks_for(window);
