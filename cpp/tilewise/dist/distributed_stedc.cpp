@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tilewise/dist/gram_eigen.hpp"
-#include "tilewise/grid/grid.hpp"
+#include "tilewise/grid/share.hpp"
 #include "tilewise/kernel/factor/lapack.hpp"
 
 namespace tilewise::dist {
@@ -213,11 +213,6 @@ std::int64_t largest_of(const Parts& parts) {
         most = std::max(most, part.size());
     }
     return most;
-}
-
-Range common(const Range& a, const Range& b) {
-    const std::int64_t begin = std::max(a.begin, b.begin);
-    return {begin, std::max(begin, std::min(a.end, b.end))};
 }
 
 /// Numbers of which each rank makes its share, `high` for each of `count` things.

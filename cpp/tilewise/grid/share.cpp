@@ -71,6 +71,40 @@ Share Share::moved(std::int64_t down, std::int64_t right) const {
     return share;
 }
 
+Overlap::Overlap(const Share& first, const Share& second)
+    : rows_(in_common(first.rows, second.rows)),
+      columns_(in_common(first.columns, second.columns)),
+      width_(total(columns_)) {}
+
+Overlap::Overlap(const Share& first, const Block& second)
+    : rows_(in_common(first.rows, {&second.rows, 1})),
+      columns_(in_common(first.columns, {&second.columns, 1})),
+      width_(total(columns_)) {}
+
+Overlap::Stretches Overlap::in_common(std::span<const Range> first, std::span<const Range> second) {
+    Stretches found;
+    std::int64_t before_a = 0, before_b = 0;
+    for (std::size_t a = 0, b = 0; a < first.size() && b < second.size();) {
+        const Range both = common(first[a], second[b]);
+        if (both.size() > 0) {
+            found.push_back({both.begin, both.size(), total(found), before_a + both.begin - first[a].begin,
+                             before_b + both.begin - second[b].begin});
+        }
+        if (first[a].end < second[b].end) {
+            before_a += first[a++].size();
+        } else {
+            before_b += second[b++].size();
+        }
+    }
+    return found;
+}
+
+Overlap::Stretches::const_iterator Overlap::stretch_of(const Stretches& all, std::int64_t index) {
+    return std::upper_bound(all.begin(), all.end(), index,
+                            [](std::int64_t value, const Stretch& stretch) { return value < stretch.before; }) -
+           1;
+}
+
 std::vector<Range> dealt_ranges(std::int64_t count, std::int64_t block, int turn, int turns) {
     std::vector<Range> ranges;
     for (std::int64_t begin = turn * block; begin < count; begin += turns * block) {

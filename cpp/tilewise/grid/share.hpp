@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "tilewise/grid/grid.hpp"
@@ -47,6 +48,68 @@ inline Range common(Range a, Range b) {
     const std::int64_t begin = std::max(a.begin, b.begin), end = std::min(a.end, b.end);
     return {begin, std::max(begin, end)};
 }
+inline Block common_block(const Block& a, const Block& b) {
+    return {common(a.rows, b.rows), common(a.columns, b.columns)};
+}
+
+/// What two shares have in common: again some rows crossed with some columns.
+class Overlap {
+public:
+    struct Position {
+        std::int64_t row, column;
+    };
+    /// Neighbouring numbers of a row.
+    struct Run {
+        std::int64_t at, count;  ///< where among all that is in common, row by row
+        Position in_matrix;      ///< of the first of them
+        Position first, second;  ///< the same among the rows and columns of either share alone
+    };
+
+    Overlap(const Share& first, const Share& second);
+    Overlap(const Share& first, const Block& second);
+
+    std::int64_t size() const { return total(rows_) * width_; }
+
+    /// Calls f(run) for all runs.
+    template <class F> void for_runs(F f) const { for_runs({0, size()}, f); }
+    /// The same for some of the numbers that are in common, counted row by row.
+    template <class F> void for_runs(Range numbers, F f) const {
+        if (numbers.size() <= 0) {
+            return;
+        }
+        auto row = stretch_of(rows_, numbers.begin / width_);
+        auto column = stretch_of(columns_, numbers.begin % width_);
+        for (std::int64_t at = numbers.begin; at < numbers.end;) {
+            const std::int64_t down = at / width_ - row->before, right = at % width_ - column->before;
+            const std::int64_t count = std::min(column->count - right, numbers.end - at);
+            f(Run{at,
+                  count,
+                  {row->begin + down, column->begin + right},
+                  {row->in_first + down, column->in_first + right},
+                  {row->in_second + down, column->in_second + right}});
+            at += count;
+            if (++column == columns_.end()) {
+                column = columns_.begin();
+                row += down + 1 == row->count ? 1 : 0;
+            }
+        }
+    }
+
+private:
+    /// Neighbouring rows or columns that are in common, and how many of those and of each share's own come before them.
+    struct Stretch {
+        std::int64_t begin, count, before, in_first, in_second;
+    };
+    using Stretches = std::vector<Stretch>;
+
+    static Stretches in_common(std::span<const Range> first, std::span<const Range> second);
+    static std::int64_t total(const Stretches& all) { return all.empty() ? 0 : all.back().before + all.back().count; }
+    /// The stretch that has number `index` of all.
+    static Stretches::const_iterator stretch_of(const Stretches& all, std::int64_t index);
+
+    Stretches rows_, columns_;
+    std::int64_t width_;
+};
 
 /// First and one past the last element of a share, counted row by row through a matrix with that many columns; empty
 /// for an empty share.

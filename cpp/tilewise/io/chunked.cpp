@@ -57,38 +57,6 @@ grid::Range span_of(const std::vector<grid::Range>& ranges) {
     return ranges.empty() ? grid::Range{} : grid::Range{ranges.front().begin, ranges.back().end};
 }
 
-std::int64_t count_within(const std::vector<grid::Range>& ranges, grid::Range within) {
-    std::int64_t sum = 0;
-    for (const grid::Range& range : ranges) {
-        sum += grid::common(range, within).size();
-    }
-    return sum;
-}
-
-std::int64_t count_within(const grid::Share& share, const grid::Block& block) {
-    return count_within(share.rows, block.rows) * count_within(share.columns, block.columns);
-}
-
-/// Calls piece(row, columns, local) for each row's pieces of what a share has in a block, in order; `local` is where
-/// it lies in the share's memory.
-template <class Piece> void for_pieces(const grid::Share& share, const grid::Block& block, Piece piece) {
-    const std::int64_t width = share.width();
-    std::int64_t rows_before = 0;
-    for (const grid::Range& rows : share.rows) {
-        const grid::Range down = grid::common(rows, block.rows);
-        for (std::int64_t row = down.begin; row < down.end; ++row) {
-            std::int64_t local = (rows_before + row - rows.begin) * width;
-            for (const grid::Range& columns : share.columns) {
-                if (const grid::Range some = grid::common(columns, block.columns); some.size() > 0) {
-                    piece(row, some, local + some.begin - columns.begin);
-                }
-                local += columns.size();
-            }
-        }
-        rows_before += rows.size();
-    }
-}
-
 }  // namespace
 
 void break_unpacking(UnpackingFault fault) { unpacking_fault = fault; }
@@ -188,6 +156,7 @@ public:
         for (int rank = 0; rank < context.comm.size(); ++rank) {
             shares_.push_back(transfer.share_of(rank));
         }
+        width_ = share(me()).width();
         mpi::together(context.comm, [&] {
             if (!reads()) {
                 throw InternalError("packed chunks are not written");
@@ -232,6 +201,10 @@ private:
     }
 
     const grid::Share& share(int rank) const { return shares_[static_cast<std::size_t>(rank)]; }
+    /// Where in this rank's share a run begins.
+    std::byte* own_place(const grid::Overlap::Run& run) const {
+        return transfer_.data + (run.first.row * width_ + run.first.column) * item_;
+    }
 
     /// All ranks come to the same lists: each knows who wants most of each chunk.
     void share_out() {
@@ -251,7 +224,7 @@ private:
         for (std::int64_t i = rows.begin / chunks_.rows; i * chunks_.rows < rows.end; ++i) {
             for (std::int64_t j = columns.begin / chunks_.columns; j * chunks_.columns < columns.end; ++j) {
                 candidates.push_back(i * across_ + j);
-                most.push_back(count_within(share(me()), unpacker_->block_of(candidates.back())) << rank_bits |
+                most.push_back(grid::Overlap(share(me()), unpacker_->block_of(candidates.back())).size() << rank_bits |
                                (rank_mask - me()));
             }
         }
@@ -295,7 +268,7 @@ private:
         for (std::size_t rank = 0; rank < ranks; ++rank) {
             outgoing_[rank] = place;
             for (std::int64_t i = 0; i < round.size(); ++i) {
-                const std::int64_t count = count_within(shares_[rank], unpacker_->block_of(round.begin[i]));
+                const std::int64_t count = grid::Overlap(shares_[rank], unpacker_->block_of(round.begin[i])).size();
                 if (static_cast<int>(rank) == me()) {
                     own += count;
                 } else {
@@ -316,10 +289,11 @@ private:
                 unpacker_->unpack(chunk, memories_[static_cast<std::size_t>(thread)], read, calls);
             for (std::size_t rank = 0; rank < ranks; ++rank) {
                 std::byte* packed = sent_.raw() + places_[static_cast<std::size_t>(task) * ranks + rank] * item_;
-                for_pieces(shares_[rank], block, [&](std::int64_t row, grid::Range columns, std::int64_t local) {
+                grid::Overlap(shares_[rank], block).for_runs([&](const grid::Overlap::Run& run) {
+                    const auto [row, column] = run.in_matrix;
                     const bool mine = static_cast<int>(rank) == me();
-                    unpacker_->copy_row(numbers, block, row, columns, mine ? transfer_.data + local * item_ : packed);
-                    packed += mine ? 0 : columns.size() * item_;
+                    unpacker_->copy_row(numbers, block, row, {column, column + run.count},
+                                        mine ? own_place(run) : packed + run.at * item_);
                 });
             }
         });
@@ -345,7 +319,7 @@ private:
             const Range its = of_round(rank, round, at_once);
             std::int64_t count = 0;
             for (const std::int64_t* chunk = its.begin; chunk < its.end; ++chunk) {
-                count += count_within(share(me()), unpacker_->block_of(*chunk));
+                count += grid::Overlap(share(me()), unpacker_->block_of(*chunk)).size();
             }
             if (count == 0) {
                 continue;
@@ -356,12 +330,11 @@ private:
                   "MPI_Recv");
             const std::byte* from = received_.raw();
             for (const std::int64_t* chunk = its.begin; chunk < its.end; ++chunk) {
-                for_pieces(share(me()), unpacker_->block_of(*chunk),
-                           [&](std::int64_t, grid::Range columns, std::int64_t local) {
-                               const auto bytes = static_cast<std::size_t>(columns.size() * item_);
-                               std::memcpy(transfer_.data + local * item_, from, bytes);
-                               from += bytes;
-                           });
+                const grid::Overlap overlap(share(me()), unpacker_->block_of(*chunk));
+                overlap.for_runs([&](const grid::Overlap::Run& run) {
+                    std::memcpy(own_place(run), from + run.at * item_, static_cast<std::size_t>(run.count * item_));
+                });
+                from += overlap.size() * item_;
             }
         }
         leaving.wait();
@@ -373,6 +346,7 @@ private:
     std::optional<ChunkUnpacker> unpacker_;
     std::int64_t item_, across_;
     std::vector<grid::Share> shares_;
+    std::int64_t width_ = 0;                        ///< of this rank's share
     std::vector<std::int64_t> wanted_;              ///< chunks that somebody wants
     std::vector<std::vector<std::int64_t>> lists_;  ///< of them, those that each rank unpacks
     std::vector<std::int64_t> outgoing_, places_;   ///< where in `sent_`, in numbers: of ranks; of chunks and ranks

@@ -17,43 +17,11 @@
 namespace tilewise::io {
 namespace {
 
+using grid::Overlap;
 using grid::Range;
 using grid::Share;
 
 constexpr std::int64_t worth_threads = std::int64_t{1} << 17;  // numbers
-
-/// Neighbouring rows or columns that two shares have in common, and how many of each share's own come before them.
-struct Stretch {
-    std::int64_t before, in_first, in_second, count;
-};
-
-std::vector<Stretch> common_stretches(const std::vector<Range>& first, const std::vector<Range>& second) {
-    std::vector<Stretch> found;
-    std::int64_t total = 0, before_a = 0, before_b = 0;
-    for (std::size_t a = 0, b = 0; a < first.size() && b < second.size();) {
-        const Range both = grid::common(first[a], second[b]);
-        if (both.size() > 0) {
-            found.push_back(
-                {total, before_a + both.begin - first[a].begin, before_b + both.begin - second[b].begin, both.size()});
-            total += both.size();
-        }
-        if (first[a].end < second[b].end) {
-            before_a += first[a++].size();
-        } else {
-            before_b += second[b++].size();
-        }
-    }
-    return found;
-}
-
-std::int64_t total(const std::vector<Stretch>& all) { return all.empty() ? 0 : all.back().before + all.back().count; }
-
-/// The stretch that holds number `index` of all.
-auto stretch_of(const std::vector<Stretch>& all, std::int64_t index) {
-    return std::upper_bound(all.begin(), all.end(), index,
-                            [](std::int64_t value, const Stretch& stretch) { return value < stretch.before; }) -
-           1;
-}
 
 template <std::size_t Size>
 void copy_items(const std::byte* from, std::int64_t from_step, std::byte* to, std::int64_t to_step,
@@ -83,51 +51,17 @@ struct Side {
     std::byte* data;
     std::int64_t row_step, step;
 
-    std::byte* at(std::int64_t row, std::int64_t column) const { return data + row * row_step + column * step; }
+    std::byte* at(Overlap::Position place) const { return data + place.row * row_step + place.column * step; }
 };
 
-/// Neighbouring numbers of a row: number `at` of what two shares have in common, and where it lies in either.
-struct Run {
-    std::int64_t at, kept_row, kept_column, row, column, count;
-};
-
-/// What a share of the matrix in memory, and a share that somebody wants or gives, have in common.
-class Overlap {
-public:
-    Overlap(const Share& kept, const Share& wanted)
-        : rows_(common_stretches(kept.rows, wanted.rows)),
-          columns_(common_stretches(kept.columns, wanted.columns)),
-          width_(total(columns_)) {}
-
-    std::int64_t size() const { return total(rows_) * width_; }
-
-    /// Calls f(run) for all runs in numbers [begin, end), counted row by row, on so many threads where there are
-    /// enough.
-    template <class F> void for_runs(std::int64_t begin, std::int64_t end, int threads, F f) const {
-        parallel_ranges(end - begin < worth_threads ? 1 : threads, end - begin,
-                        [&](std::int64_t from, std::int64_t to, int) { walk(begin + from, begin + to, f); });
-    }
-
-private:
-    template <class F> void walk(std::int64_t begin, std::int64_t end, const F& f) const {
-        auto row = stretch_of(rows_, begin / width_);
-        auto column = stretch_of(columns_, begin % width_);
-        for (std::int64_t at = begin; at < end;) {
-            const std::int64_t down = at / width_ - row->before, right = at % width_ - column->before;
-            const std::int64_t count = std::min(column->count - right, end - at);
-            f(Run{at, row->in_first + down, column->in_first + right, row->in_second + down, column->in_second + right,
-                  count});
-            at += count;
-            if (++column == columns_.end()) {
-                column = columns_.begin();
-                row += down + 1 == row->count ? 1 : 0;
-            }
-        }
-    }
-
-    std::vector<Stretch> rows_, columns_;
-    std::int64_t width_;
-};
+/// Calls f(run) for all runs in so many numbers of what two shares have in common, on so many threads where there are
+/// enough.
+template <class F> void for_runs(const Overlap& overlap, Range numbers, int threads, F f) {
+    parallel_ranges(numbers.size() < worth_threads ? 1 : threads, numbers.size(),
+                    [&](std::int64_t begin, std::int64_t end, int) {
+                        overlap.for_runs({numbers.begin + begin, numbers.begin + end}, f);
+                    });
+}
 
 /// All that goes from one rank to another, one overlap after the other.
 struct Message {
@@ -179,8 +113,8 @@ public:
         for (std::size_t index = 0; index < own.overlaps.size(); ++index) {
             const Overlap& overlap = own.overlaps[index];
             const Side& kept = kept_[index];
-            overlap.for_runs(0, overlap.size(), context_.threads, [&](const Run& run) {
-                std::byte *here = kept.at(run.kept_row, run.kept_column), *there = dense_.at(run.row, run.column);
+            for_runs(overlap, {0, overlap.size()}, context_.threads, [&](const Overlap::Run& run) {
+                std::byte *here = kept.at(run.first), *there = dense_.at(run.second);
                 reads() ? copy(here, kept.step, there, item_, run.count, item_)
                         : copy(there, item_, here, kept.step, run.count, item_);
             });
@@ -209,8 +143,8 @@ private:
             const Range part = grid::common({before, before + overlap.size()}, {begin, end});
             const Side& side = from_kept ? kept_[index] : dense_;
             std::byte* first = packed + (before - begin) * item_;
-            overlap.for_runs(part.begin - before, part.end - before, context_.threads, [&](const Run& run) {
-                std::byte* mine = from_kept ? side.at(run.kept_row, run.kept_column) : side.at(run.row, run.column);
+            for_runs(overlap, {part.begin - before, part.end - before}, context_.threads, [&](const Overlap::Run& run) {
+                std::byte* mine = side.at(from_kept ? run.first : run.second);
                 packing ? copy(mine, side.step, first + run.at * item_, item_, run.count, item_)
                         : copy(first + run.at * item_, item_, mine, side.step, run.count, item_);
             });

@@ -162,8 +162,7 @@ bool Journal::holds(const grid::Block& stored) const {
     int start = -1;
     // Later starts come last, and have written over what earlier ones left.
     for (auto piece = standing_.rbegin(); piece != standing_.rend() && found < stored.size(); ++piece) {
-        const std::int64_t size = grid::common(piece->block.rows, stored.rows).size() *
-                                  grid::common(piece->block.columns, stored.columns).size();
+        const std::int64_t size = grid::common_block(piece->block, stored).size();
         if (size > 0) {
             found = (piece->start == start ? found : 0) + size;
             start = piece->start;

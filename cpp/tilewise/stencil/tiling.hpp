@@ -32,10 +32,6 @@ inline grid::Block around(const grid::Block& block, std::int64_t cells) {
     return {around(block.rows, cells), around(block.columns, cells)};
 }
 
-inline grid::Block common(const grid::Block& a, const grid::Block& b) {
-    return {grid::common(a.rows, b.rows), grid::common(a.columns, b.columns)};
-}
-
 /// One turn of one rank, in the coordinates of the plane as it is stored.
 struct Tile {
     grid::Block cells;    ///< that are computed; none where the rank has nothing to do
@@ -44,7 +40,7 @@ struct Tile {
     kernel::Edges edges;  ///< which sides of `needed` are edges of the plane
 
     /// The cells that a pass must have right when `left` more cells around the tile are looked at later.
-    grid::Block right(std::int64_t left) const { return common(around(cells, left), needed); }
+    grid::Block right(std::int64_t left) const { return grid::common_block(around(cells, left), needed); }
 };
 
 /// A plane cut into tiles of nearly equal size, and who sweeps them in which sequence.
@@ -108,7 +104,7 @@ private:
 
     grid::Block needed(const grid::Block& cells, std::int64_t reach) const {
         const grid::Block wide = around(cells, reach);
-        return periodic_ ? wide : common(wide, {{0, rows_.count()}, {0, columns_.count()}});
+        return periodic_ ? wide : grid::common_block(wide, {{0, rows_.count()}, {0, columns_.count()}});
     }
 
     grid::Partition rows_, columns_, dealt_;

@@ -28,10 +28,6 @@ struct Piece {
     grid::Block block;
 };
 
-grid::Block common(const grid::Block& a, const grid::Block& b) {
-    return {grid::common(a.rows, b.rows), grid::common(a.columns, b.columns)};
-}
-
 class Pieces {
 public:
     /// `held` and `wanted` say what each rank has and wants; a rank may hold, and want, nothing.
@@ -43,15 +39,15 @@ public:
     const grid::Block& held(int rank) const { return held_[static_cast<std::size_t>(rank)]; }
     const grid::Block& wanted(int rank) const { return wanted_[static_cast<std::size_t>(rank)]; }
     /// What stays where it is.
-    grid::Block kept(int rank) const { return common(held(rank), wanted(rank)); }
+    grid::Block kept(int rank) const { return grid::common_block(held(rank), wanted(rank)); }
 
     /// What a rank sends; O(ranks).
     std::vector<Piece> outgoing(int rank) const {
-        return pieces(rank, [&](int peer) { return common(held(rank), wanted(peer)); });
+        return pieces(rank, [&](int peer) { return grid::common_block(held(rank), wanted(peer)); });
     }
     /// What a rank gets; O(ranks).
     std::vector<Piece> incoming(int rank) const {
-        return pieces(rank, [&](int peer) { return common(held(peer), wanted(rank)); });
+        return pieces(rank, [&](int peer) { return grid::common_block(held(peer), wanted(rank)); });
     }
 
 private:

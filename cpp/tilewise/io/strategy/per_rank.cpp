@@ -22,20 +22,11 @@ constexpr int most_threads = 8;                            // each has a buffer
 /// Calls piece(data, count, row, column) for what `share` has in the rows and columns of `block`, run after run.
 template <class Piece>
 void for_pieces(const Transfer& transfer, const grid::Share& share, const grid::Block& block, Piece piece) {
-    const std::int64_t item = transfer.item(), n = transfer.columns();
-    grid::for_runs(
-        share, n, {block.rows.begin * n, block.rows.end * n},
-        [&](std::int64_t first, std::int64_t count, std::int64_t local) {
-            // A run may be several whole rows of the matrix, and a tile narrower than these.
-            for (std::int64_t at = first; at < first + count; at = (at / n + 1) * n) {
-                const std::int64_t row = at / n, start = row * n;
-                const grid::Range own = grid::common({at, std::min(first + count, start + n)},
-                                                     {start + block.columns.begin, start + block.columns.end});
-                if (own.size() > 0) {
-                    piece(transfer.data + (local + own.begin - first) * item, own.size(), row, own.begin - start);
-                }
-            }
-        });
+    const std::int64_t item = transfer.item(), width = share.width();
+    grid::Overlap(share, block).for_runs([&](const grid::Overlap::Run& run) {
+        piece(transfer.data + (run.first.row * width + run.first.column) * item, run.count, run.in_matrix.row,
+              run.in_matrix.column);
+    });
 }
 
 /// The first to the last row and column of a share.
@@ -48,8 +39,7 @@ bool meets(const grid::Share& share, const grid::Block& block) {
     if (share.rows.empty() || share.columns.empty()) {
         return false;
     }
-    const grid::Block hull = hull_of(share);
-    return grid::common(hull.rows, block.rows).size() > 0 && grid::common(hull.columns, block.columns).size() > 0;
+    return grid::common_block(hull_of(share), block).size() > 0;
 }
 
 PosixFile opened(const Transfer& transfer, const Tile& tile, PosixFile::Mode mode) {
