@@ -1,9 +1,8 @@
 // Reading a block and turning parts of it; the algorithm `reread` needs nothing else.
 #include "tilewise/transpose/local.hpp"
 
-#include <cstring>
-
 #include "tilewise/kernel/codec/convert.hpp"
+#include "tilewise/mpi/exchange/exchange.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
 
@@ -34,9 +33,7 @@ void Loaded::turn(const grid::Block& part, std::byte* out, std::int64_t stride) 
     if (!transposed_) {
         const std::int64_t from_stride = block_.columns.size() * item, row_bytes = part.columns.size() * item;
         const std::byte* from = data_.data() + down * from_stride + right * item;
-        for (std::int64_t row = 0; row < part.rows.size(); ++row) {
-            std::memcpy(out + row * stride, from + row * from_stride, static_cast<std::size_t>(row_bytes));
-        }
+        mpi::copy_rows(from, from_stride, out, stride, part.rows.size(), row_bytes);
         return;
     }
     const std::int64_t from_stride = block_.rows.size() * item;
@@ -53,12 +50,6 @@ void turn_items(const Options& options, const std::byte* from, std::int64_t from
         kernel::transpose(from, from_stride, rows, columns, item, to, to_stride, threads, *options.tile);
     } else {
         kernel::transpose(from, from_stride, rows, columns, item, to, to_stride, threads);
-    }
-}
-
-void copy_rows(const std::byte* from, std::int64_t rows, std::int64_t row_bytes, std::byte* to, std::int64_t stride) {
-    for (std::int64_t row = 0; row < rows; ++row) {
-        std::memcpy(to + row * stride, from + row * row_bytes, static_cast<std::size_t>(row_bytes));
     }
 }
 

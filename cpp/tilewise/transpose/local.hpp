@@ -47,7 +47,4 @@ private:
 void turn_items(const Options& options, const std::byte* from, std::int64_t from_stride, std::int64_t rows,
                 std::int64_t columns, std::size_t item, std::byte* to, std::int64_t to_stride, int threads);
 
-/// Copies a dense rectangle to its place, row by row.
-void copy_rows(const std::byte* from, std::int64_t rows, std::int64_t row_bytes, std::byte* to, std::int64_t stride);
-
 }  // namespace tilewise::transpose

@@ -10,7 +10,6 @@
 //                           [ 2 | 5 ]
 //
 // On a square grid and a square matrix each rank has one piece, for the rank on the other side of the diagonal.
-#include <cstring>
 #include <vector>
 
 #include "tilewise/grid/share.hpp"
@@ -22,62 +21,22 @@
 namespace tilewise::transpose {
 namespace {
 
-/// A rectangle of the result, in the order that its file stores it, on its way to or from `peer`.
-struct Piece {
-    int peer = 0;
-    grid::Block block;
-};
-
+/// What each rank has of the result before the exchange, and wants of it, in the order that its file stores it. A rank
+/// may have, and want, nothing.
 class Pieces {
 public:
-    /// `held` and `wanted` say what each rank has and wants; a rank may hold, and want, nothing.
     Pieces(std::vector<grid::Block> held, std::vector<grid::Block> wanted)
         : held_(std::move(held)),
           wanted_(std::move(wanted)) {}
 
-    int ranks() const { return static_cast<int>(held_.size()); }
     const grid::Block& held(int rank) const { return held_[static_cast<std::size_t>(rank)]; }
     const grid::Block& wanted(int rank) const { return wanted_[static_cast<std::size_t>(rank)]; }
-    /// What stays where it is.
-    grid::Block kept(int rank) const { return grid::common_block(held(rank), wanted(rank)); }
-
-    /// What a rank sends; O(ranks).
-    std::vector<Piece> outgoing(int rank) const {
-        return pieces(rank, [&](int peer) { return grid::common_block(held(rank), wanted(peer)); });
-    }
-    /// What a rank gets; O(ranks).
-    std::vector<Piece> incoming(int rank) const {
-        return pieces(rank, [&](int peer) { return grid::common_block(held(peer), wanted(rank)); });
-    }
+    /// What `holder` has of what `wanter` wants.
+    grid::Block of(int holder, int wanter) const { return grid::common_block(held(holder), wanted(wanter)); }
 
 private:
-    template <class BlockOf> std::vector<Piece> pieces(int rank, const BlockOf& block_of) const {
-        std::vector<Piece> found;
-        for (int peer = 0; peer < ranks(); ++peer) {
-            if (const grid::Block block = block_of(peer); peer != rank && block.size() > 0) {
-                found.push_back({peer, block});
-            }
-        }
-        return found;
-    }
-
     std::vector<grid::Block> held_, wanted_;
 };
-
-/// Pieces as messages, dense in memory of the exchange. In turn k rank r sends to r+k and receives from r−k, so that
-/// nobody waits in a circle.
-mpi::MessageSet messages_of(const mpi::Communicator& comm, const std::vector<Piece>& outgoing,
-                            const std::vector<Piece>& incoming) {
-    mpi::MessageSet set;
-    const auto turn = [&](int from, int to) { return (to - from + comm.size()) % comm.size(); };
-    for (const Piece& piece : outgoing) {
-        set.out.push_back({piece.peer, turn(comm.rank(), piece.peer), 1, piece.block.size()});
-    }
-    for (const Piece& piece : incoming) {
-        set.in.push_back({piece.peer, turn(piece.peer, comm.rank()), 1, piece.block.size()});
-    }
-    return set;
-}
 
 /// What becomes of pieces where they are wanted.
 class Sink {
@@ -90,7 +49,7 @@ public:
     /// The part of this rank's own block that it wants itself; `last`: of the repetition that counts.
     virtual void keep(const Loaded& loaded, const grid::Block& part, bool last) = 0;
     /// A piece of another rank's.
-    virtual void land(const Piece& piece, const std::byte* data, bool last) = 0;
+    virtual void land(const grid::Block& piece, const std::byte* data, bool last) = 0;
 };
 
 /// Gathers the pieces of a block in memory, in the order of the result's file.
@@ -109,9 +68,10 @@ public:
         const Timed timed(context_.ledger, Phase::compute, "transpose");
         loaded.turn(part, place_of(part), stride_);
     }
-    void land(const Piece& piece, const std::byte* data, bool) override {
+    void land(const grid::Block& piece, const std::byte* data, bool) override {
         const Timed timed(context_.ledger, Phase::exchange, "place piece");
-        copy_rows(data, piece.block.rows.size(), piece.block.columns.size() * item_, place_of(piece.block), stride_);
+        const std::int64_t row_bytes = piece.columns.size() * item_;
+        mpi::copy_rows(data, row_bytes, place_of(piece), stride_, piece.rows.size(), row_bytes);
     }
     std::byte* data() { return memory_.data(); }
 
@@ -148,7 +108,8 @@ std::vector<Sample> redistribute(Context& context, const io::Region& to, const O
                                  const Loaded& loaded, Sink& sink) {
     const auto item = static_cast<std::int64_t>(size_of(to.dtype));
     const int me = context.comm.rank();
-    const std::vector<Piece> outgoing = pieces.outgoing(me), incoming = pieces.incoming(me);
+    const mpi::Parcels<grid::Block> parcels(context.comm,
+                                            [&](int holder, int wanter) { return pieces.of(holder, wanter); });
     std::unique_ptr<mpi::Exchange> exchange;
     {
         const Timed timed(context.ledger, Phase::exchange, "prepare");
@@ -156,7 +117,7 @@ std::vector<Sample> redistribute(Context& context, const io::Region& to, const O
         exchange = mpi::make_exchange(options.exchange, {.comm = context.comm,
                                                          .ledger = context.ledger,
                                                          .dtype = to.dtype,
-                                                         .sets = {messages_of(context.comm, outgoing, incoming)},
+                                                         .sets = {parcels.messages},
                                                          .all_to_all = true});
     }
     return mpi::repeat(context, options.warmup, options.repeat, [&](bool last) {
@@ -164,8 +125,8 @@ std::vector<Sample> redistribute(Context& context, const io::Region& to, const O
             const Timed timed(context.ledger, Phase::exchange, "begin");
             exchange->begin();
         }
-        for (std::size_t index = 0; index < outgoing.size(); ++index) {
-            const grid::Block& block = outgoing[index].block;
+        for (std::size_t index = 0; index < parcels.out.size(); ++index) {
+            const grid::Block& block = parcels.out[index];
             {
                 const Timed timed(context.ledger, Phase::compute, "transpose");
                 loaded.turn(block, exchange->place(index), block.columns.size() * item);
@@ -174,14 +135,14 @@ std::vector<Sample> redistribute(Context& context, const io::Region& to, const O
             exchange->ready(index);
             exchange->progress();
         }
-        const grid::Block own = pieces.kept(me);
+        const grid::Block own = pieces.of(me, me);
         if (own.size() > 0) {
             sink.keep(loaded, own, last);
         }
         {
             const Timed timed(context.ledger, Phase::exchange, "exchange");
             exchange->complete(
-                [&](std::size_t index, const std::byte* data) { sink.land(incoming[index], data, last); });
+                [&](std::size_t index, const std::byte* data) { sink.land(parcels.in[index], data, last); });
         }
         context.report(Phase::exchange, 1);
     });
@@ -234,8 +195,8 @@ public:
         store(part, own_.data(), last);
     }
 
-    void land(const Piece& piece, const std::byte* data, bool last) override {
-        store(piece.block, const_cast<std::byte*>(data), last);  // it is only read
+    void land(const grid::Block& piece, const std::byte* data, bool last) override {
+        store(piece, const_cast<std::byte*>(data), last);  // it is only read
     }
 
 private:

@@ -67,7 +67,7 @@ void Exchange::find_places(const Setting& setting, Memory memory) {
     const Exposed& exposed = setting.exposed != nullptr ? *setting.exposed : exposed_;
     window_ = exposed.window.get();
     memory_ = exposed.data;
-    together(comm_, [&] {
+    const auto make = [&] {
         if (memory == Memory::own) {
             sent_ = Buffer(bytes(&MessageSet::out));
             memory_ = sent_.data();
@@ -78,7 +78,8 @@ void Exchange::find_places(const Setting& setting, Memory memory) {
         for (const MessageSet& set : setting.sets) {
             sets_.push_back(bound(set));
         }
-    });
+    };
+    setting.agrees ? together(comm_, make) : make();
 }
 
 Exchange::BoundSet Exchange::bound(const MessageSet& set) const {

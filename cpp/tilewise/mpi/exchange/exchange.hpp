@@ -36,6 +36,28 @@ struct MessageSet {
     std::vector<Message> out, in;
 };
 
+/// What travels where each rank holds some of a matrix and wants some.
+template <class Part> struct Parcels {
+    std::vector<Part> out, in;
+    MessageSet messages;  ///< one for each part, in that order, without a place of its own
+
+    /// `part_of(holder, wanter)` is what the one has to send to the other, and has a size; both work it out. In turn k
+    /// rank r sends to r+k and receives from r−k, so that nobody waits in a circle.
+    template <class PartOf> Parcels(const Communicator& comm, const PartOf& part_of) {
+        const auto turn = [&](int from, int to) { return (to - from + comm.size()) % comm.size(); };
+        for (int me = comm.rank(), peer = 0; peer < comm.size(); ++peer) {
+            if (Part part = part_of(me, peer); peer != me && part.size() > 0) {
+                messages.out.push_back({peer, turn(me, peer), 1, part.size()});
+                out.push_back(std::move(part));
+            }
+            if (Part part = part_of(peer, me); peer != me && part.size() > 0) {
+                messages.in.push_back({peer, turn(peer, me), 1, part.size()});
+                in.push_back(std::move(part));
+            }
+        }
+    }
+};
+
 struct Setting {
     const Communicator& comm;
     Ledger& ledger;
@@ -55,6 +77,7 @@ struct Setting {
     /// Where sets come one by one: tags are below `tags`, and messages have at most `largest` numbers.
     int tags = 1;
     std::int64_t largest = 0;
+    bool agrees = true;  ///< ranks agree that none has failed to make it; false where a failure aborts the job
 };
 
 /// Told that the incoming message with this index lies at `data`.
