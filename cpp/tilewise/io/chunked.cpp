@@ -163,6 +163,8 @@ public:
             }
             unpacker_.emplace(region_);
         });
+        leaving_ = exchange_for(context, transfer);
+        arriving_ = exchange_for(context, transfer);
     }
 
     void move() override {
@@ -305,15 +307,16 @@ private:
     void exchange_round(std::int64_t round, std::int64_t at_once) {
         const int ranks = context_.comm.size();
         const Timed exchanging(context_.ledger, context_.ledger.phase(), Step::move, "exchange chunks");
-        Messages leaving(context_, transfer_);
+        mpi::MessageSet messages;
         for (int i = 1; i < ranks; ++i) {
             const int rank = (me() + i) % ranks;
             const std::int64_t begin = outgoing_[static_cast<std::size_t>(rank)],
                                count = outgoing_[static_cast<std::size_t>(rank) + 1] - begin;
             if (count > 0) {
-                leaving.send(sent_.raw() + begin * item_, count, rank);
+                messages.out.push_back({rank, 0, 1, count, sent_.raw() + begin * item_});
             }
         }
+        leaving_->start(messages);
         for (int i = 1; i < ranks; ++i) {  // one after the other, so that there is memory for one
             const int rank = (me() + ranks - i) % ranks;
             const Range its = of_round(rank, round, at_once);
@@ -325,9 +328,8 @@ private:
                 continue;
             }
             received_.grow(count * item_);
-            check(MPI_Recv(received_.raw(), static_cast<int>(count), mpi::type_of(region_.dtype), rank, 0,
-                           context_.comm.get(), MPI_STATUS_IGNORE),
-                  "MPI_Recv");
+            arriving_->start(mpi::MessageSet{{}, {{rank, 0, 1, count, received_.raw()}}});
+            arriving_->complete();
             const std::byte* from = received_.raw();
             for (const std::int64_t* chunk = its.begin; chunk < its.end; ++chunk) {
                 const grid::Overlap overlap(share(me()), unpacker_->block_of(*chunk));
@@ -337,7 +339,7 @@ private:
                 from += overlap.size() * item_;
             }
         }
-        leaving.wait();
+        leaving_->complete();
     }
 
     const Region& region_;
@@ -352,6 +354,7 @@ private:
     std::vector<std::int64_t> outgoing_, places_;   ///< where in `sent_`, in numbers: of ranks; of chunks and ranks
     std::vector<ChunkUnpacker::Memory> memories_;   ///< of each thread
     Array<std::byte> sent_, received_;
+    std::unique_ptr<mpi::Exchange> leaving_, arriving_;
 };
 
 }  // namespace

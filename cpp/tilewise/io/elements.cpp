@@ -5,12 +5,9 @@
 
 #include "tilewise/io/strategy/uncached.hpp"
 #include "tilewise/io/text.hpp"
-#include "tilewise/mpi/datatype.hpp"
 
 namespace tilewise::io {
 namespace {
-
-using mpi::check;
 
 template <class File> class BinaryElements final : public ElementFile {
 public:
@@ -66,6 +63,14 @@ grid::Range elements_of(const grid::Share& share, std::int64_t columns, std::int
     return {element_at(share, columns, begin), element_at(share, columns, end - 1) + 1};
 }
 
+std::unique_ptr<mpi::Exchange> exchange_for(const Context& context, const Transfer& transfer) {
+    return mpi::make_exchange(mpi::ExchangeKind::overlap, {.comm = context.comm,
+                                                           .ledger = context.ledger,
+                                                           .dtype = transfer.region.dtype,
+                                                           .agrees = false,
+                                                           .counts = false});
+}
+
 Shares::Shares(const Context& context, const Transfer& transfer) : columns(transfer.columns()), item(transfer.item()) {
     for (int rank = 0; rank < context.comm.size(); ++rank) {
         all.push_back(transfer.share_of(rank));
@@ -116,86 +121,57 @@ void write_owned(const ElementFile& file, Counters& count, const Shares& shares,
     }
 }
 
-Messages::Messages(const Context& context, const Transfer& transfer)
-    : comm_(context.comm.get()),
-      item_(mpi::type_of(transfer.region.dtype)) {}
-
-void Messages::send(const std::byte* data, std::int64_t count, int rank) {
-    requests_.push_back(MPI_REQUEST_NULL);
-    check(MPI_Isend(data, static_cast<int>(count), item_, rank, 0, comm_, &requests_.back()), "MPI_Isend");
+RangeExchange::RangeExchange(const Context& context, const Transfer& transfer, const Shares& shares)
+    : transfer_(transfer),
+      shares_(shares),
+      me_(context.comm.rank()),
+      exchange_(exchange_for(context, transfer)) {
+    exchange_->begin(messages_);  // none, so that there is something to wait for
 }
 
-void Messages::receive(std::byte* data, std::int64_t count, int rank) {
-    requests_.push_back(MPI_REQUEST_NULL);
-    check(MPI_Irecv(data, static_cast<int>(count), item_, rank, 0, comm_, &requests_.back()), "MPI_Irecv");
-}
-
-void Messages::wait() {
-    check(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
-    requests_.clear();
-}
-
-namespace {
-
-/// Calls f(rank, place in this rank's share, count) for what it has of the other ranks' ranges.
-template <class F>
-void for_own(const Context& context, const Transfer& transfer, const Shares& shares,
-             const std::vector<grid::Range>& ranges, F f) {
-    const int me = context.comm.rank();
-    for (int rank = 0; rank < context.comm.size(); ++rank) {
-        const grid::Range its = ranges[static_cast<std::size_t>(rank)];
-        const std::int64_t count = rank == me ? 0 : shares.count(me, its);
-        if (count > 0) {
-            f(rank, transfer.data + shares.local(me, its) * shares.item, count);
+/// In the direction of gathering.
+void RangeExchange::set_messages(const std::vector<grid::Range>& ranges, std::byte* packed) {
+    mine_ = ranges[static_cast<std::size_t>(me_)];
+    messages_ = {};
+    for (int peer = 0; peer < static_cast<int>(ranges.size()); ++peer) {
+        const grid::Range its = ranges[static_cast<std::size_t>(peer)];
+        if (peer == me_) {
+            continue;
+        }
+        if (const std::int64_t count = shares_.count(me_, its); count > 0) {
+            messages_.out.push_back({peer, 0, 1, count, transfer_.data + shares_.local(me_, its) * shares_.item});
+        }
+        if (const std::int64_t count = shares_.count(peer, mine_); count > 0) {
+            messages_.in.push_back({peer, 0, 1, count, packed});
+            packed += count * shares_.item;
         }
     }
 }
 
-/// Calls f(rank, place in `packed`, count) for what the other ranks have of this one's range.
-template <class F>
-void for_others(const Context& context, const Shares& shares, grid::Range mine, std::byte* packed, F f) {
-    for (int rank = 0; rank < context.comm.size(); ++rank) {
-        const std::int64_t count = rank == context.comm.rank() ? 0 : shares.count(rank, mine);
-        if (count > 0) {
-            f(rank, packed, count);
-            packed += count * shares.item;
-        }
-    }
+void RangeExchange::begin_gather(const std::vector<grid::Range>& ranges, std::byte* packed) {
+    set_messages(ranges, packed);
+    exchange_->start(messages_);
 }
 
-}  // namespace
-
-void gather(const Context& context, const Transfer& transfer, const Shares& shares,
-            const std::vector<grid::Range>& ranges, std::byte* packed, std::byte* rows) {
-    const int me = context.comm.rank();
-    const grid::Range mine = ranges[static_cast<std::size_t>(me)];
-    Messages messages(context, transfer);
-    for_others(context, shares, mine, packed,
-               [&](int rank, std::byte* place, std::int64_t count) { messages.receive(place, count, rank); });
-    // What a rank has in a range is consecutive in its memory, so it is sent from where it is.
-    for_own(context, transfer, shares, ranges,
-            [&](int rank, const std::byte* place, std::int64_t count) { messages.send(place, count, rank); });
-    messages.wait();
-    unpack(shares, me, mine, transfer.data + shares.local(me, mine) * shares.item, rows);
-    for_others(context, shares, mine, packed,
-               [&](int rank, const std::byte* place, std::int64_t) { unpack(shares, rank, mine, place, rows); });
-}
-
-void scatter(const Context& context, const Transfer& transfer, const Shares& shares,
-             const std::vector<grid::Range>& ranges, std::byte* packed,
-             const std::function<const std::byte*()>& fetch) {
-    const int me = context.comm.rank();
-    const grid::Range mine = ranges[static_cast<std::size_t>(me)];
-    Messages messages(context, transfer);
-    for_own(context, transfer, shares, ranges,
-            [&](int rank, std::byte* place, std::int64_t count) { messages.receive(place, count, rank); });
-    const std::byte* rows = fetch();
-    pack(shares, me, mine, rows, transfer.data + shares.local(me, mine) * shares.item);
-    for_others(context, shares, mine, packed, [&](int rank, std::byte* place, std::int64_t count) {
-        pack(shares, rank, mine, rows, place);
-        messages.send(place, count, rank);
+void RangeExchange::finish_gather(std::byte* rows) {
+    unpack(shares_, me_, mine_, own_place(), rows);
+    exchange_->complete([&](std::size_t index, const std::byte* data) {
+        unpack(shares_, messages_.in[index].peer, mine_, data, rows);
     });
-    messages.wait();
+}
+
+void RangeExchange::begin_scatter(const std::vector<grid::Range>& ranges, std::byte* packed) {
+    set_messages(ranges, packed);
+    std::swap(messages_.in, messages_.out);
+    exchange_->begin(messages_);
+}
+
+void RangeExchange::send(const std::byte* rows) {
+    pack(shares_, me_, mine_, rows, own_place());
+    for (std::size_t index = 0; index < messages_.out.size(); ++index) {
+        pack(shares_, messages_.out[index].peer, mine_, rows, messages_.out[index].data);
+        exchange_->ready(index);
+    }
 }
 
 Bands::Bands(const Transfer& transfer, grid::Range span)

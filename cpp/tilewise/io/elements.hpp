@@ -8,6 +8,7 @@
 
 #include "tilewise/io/file.hpp"
 #include "tilewise/io/strategy/strategy.hpp"
+#include "tilewise/mpi/exchange/exchange.hpp"
 
 namespace tilewise::io {
 
@@ -84,31 +85,41 @@ inline void unpack(const Shares& shares, int rank, grid::Range within, const std
 void write_owned(const ElementFile& file, Counters& count, const Shares& shares, grid::Range within,
                  const std::byte* file_order);
 
-/// Messages of numbers that are on their way at once. Their memory must stay until `wait` has returned.
-class Messages {
-public:
-    Messages(const Context& context, const Transfer& transfer);
+/// What moves sets of messages of a transfer's numbers, each as soon as it is ready; they are in no books. It
+/// has no memory, and so cannot fail.
+std::unique_ptr<mpi::Exchange> exchange_for(const Context& context, const Transfer& transfer);
 
-    void send(const std::byte* data, std::int64_t count, int rank);
-    void receive(std::byte* data, std::int64_t count, int rank);
-    void wait();
+/// Between shares and ranges of elements, of which each rank has one in the file's order. What a rank has of a range is
+/// consecutive in its share, and goes from there or comes to there; in `packed`, which has room for as many elements as
+/// this rank's range, it lies rank by rank. Messages go only between ranks that have something for each other.
+class RangeExchange {
+public:
+    /// `transfer` and `shares` must live longer. All ranks make the same calls, where a failure aborts the job.
+    RangeExchange(const Context& context, const Transfer& transfer, const Shares& shares);
+
+    /// What anybody has of elements `ranges[rank]` is on its way to that rank.
+    void begin_gather(const std::vector<grid::Range>& ranges, std::byte* packed);
+    /// Until it is in `rows`, in the file's order; what nobody has stays as it was there.
+    void finish_gather(std::byte* rows);
+
+    /// The other way: messages of what anybody wants of all ranks' ranges may come into its share.
+    void begin_scatter(const std::vector<grid::Range>& ranges, std::byte* packed);
+    /// This rank's elements, in the file's order, leave.
+    void send(const std::byte* rows);
+    /// Until all is in the shares, and `packed` may be used again; nothing to wait for if nothing has begun.
+    void finish_scatter() { exchange_->complete(); }
 
 private:
-    MPI_Comm comm_;
-    MPI_Datatype item_;
-    std::vector<MPI_Request> requests_;
+    void set_messages(const std::vector<grid::Range>& ranges, std::byte* packed);
+    std::byte* own_place() const { return transfer_.data + shares_.local(me_, mine_) * shares_.item; }
+
+    const Transfer& transfer_;
+    const Shares& shares_;
+    int me_;
+    grid::Range mine_;
+    mpi::MessageSet messages_;
+    std::unique_ptr<mpi::Exchange> exchange_;
 };
-
-/// Brings what anybody has of elements `ranges[rank]` to that rank: into `rows`, in the file's order; what nobody has
-/// stays as it was there. `packed` has room for as many elements. Messages go only between ranks that have something
-/// for each other. @note Collective.
-void gather(const Context& context, const Transfer& transfer, const Shares& shares,
-            const std::vector<grid::Range>& ranges, std::byte* packed, std::byte* rows);
-
-/// The other way: what anybody wants of all ranks' `ranges` comes into its share. `fetch`, called once messages of
-/// others may come, returns this rank's elements in the file's order. @note Collective.
-void scatter(const Context& context, const Transfer& transfer, const Shares& shares,
-             const std::vector<grid::Range>& ranges, std::byte* packed, const std::function<const std::byte*()>& fetch);
 
 /// Cuts a span of elements into bands of bounded size, at whole lines where the file has lines: what rank 0 holds at a
 /// time when it reads or writes for all.

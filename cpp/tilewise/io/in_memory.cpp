@@ -99,6 +99,7 @@ public:
                 incoming_ = Buffer(static_cast<std::size_t>(exchange_bytes));
             }
         });
+        exchange_ = exchange_for(context, transfer);
     }
 
     void move() override {
@@ -156,19 +157,21 @@ private:
         const std::int64_t step = exchange_bytes / item_;
         for (std::int64_t at = 0; at < std::max(sent.size, received.size); at += step) {
             const std::int64_t incoming = std::min(step, received.size - at), outgoing = std::min(step, sent.size - at);
-            Messages arriving(context_, transfer_), leaving(context_, transfer_);
+            mpi::MessageSet messages;
             if (incoming > 0) {
-                arriving.receive(incoming_.data(), incoming, from);
+                messages.in.push_back({from, 0, 1, incoming, incoming_.data()});
             }
             if (outgoing > 0) {
+                messages.out.push_back({to, 0, 1, outgoing, outgoing_.data()});
+            }
+            exchange_->begin(messages);
+            if (outgoing > 0) {
                 copy_packed(sent, at, at + outgoing, outgoing_.data(), true);
-                leaving.send(outgoing_.data(), outgoing, to);
+                exchange_->ready(0);
             }
-            arriving.wait();
-            if (incoming > 0) {
+            exchange_->complete([&](std::size_t, const std::byte*) {
                 copy_packed(received, at, at + incoming, incoming_.data(), false);
-            }
-            leaving.wait();
+            });
         }
     }
 
@@ -177,6 +180,7 @@ private:
     Side dense_;
     std::vector<Side> kept_;
     Buffer outgoing_, incoming_;
+    std::unique_ptr<mpi::Exchange> exchange_;
 };
 
 }  // namespace

@@ -492,6 +492,7 @@ void TextOutput::append(Context& context, const Transfer& transfer) {
     });
     const std::int64_t each = std::max<std::int64_t>(1, stage_bytes / shares.item / line);  // lines a rank and stage
     const bool alone = ranks == 1 && shares.contiguous();                                   // nothing to gather
+    RangeExchange exchange(context, transfer, shares);
     mpi::no_return(context.comm, [&] {
         Buffer packed, rows;
         if (writer && !alone) {
@@ -509,7 +510,8 @@ void TextOutput::append(Context& context, const Transfer& transfer) {
             }
             const std::byte* in_order = transfer.data + (begin - shares.span.begin) * shares.item;
             if (!alone) {
-                gather(context, transfer, shares, ranges, packed.data(), rows.data());
+                exchange.begin_gather(ranges, packed.data());
+                exchange.finish_gather(rows.data());
                 in_order = rows.data();
             }
             const std::int64_t lines = ranges[static_cast<std::size_t>(me)].size() / line;

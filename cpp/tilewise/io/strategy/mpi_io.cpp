@@ -437,6 +437,7 @@ private:
         const std::int64_t piece = std::max<std::int64_t>(1, piece_bytes_ / shares_.item);
         const std::int64_t most = std::min(piece, span.size());
         const Buffer rows(static_cast<std::size_t>(most * shares_.item)), packed(rows.bytes());
+        RangeExchange exchange(context_, transfer_, shares_);
         for (std::int64_t begin = span.begin; begin < span.end; begin += piece * context_.comm.size()) {
             std::vector<grid::Range> pieces;
             for (int rank = 0; rank < context_.comm.size(); ++rank) {
@@ -445,7 +446,9 @@ private:
             }
             const grid::Range mine = pieces[static_cast<std::size_t>(me())];
             next(begin, mine, rows.data());
-            scatter(context_, transfer_, shares_, pieces, packed.data(), [&] { return rows.data(); });
+            exchange.begin_scatter(pieces, packed.data());
+            exchange.send(rows.data());
+            exchange.finish_scatter();
             count().useful += shares_.owned(mine) * shares_.item;
             report(std::min(begin + piece * context_.comm.size(), span.end) - span.begin, span.size());
         }

@@ -83,105 +83,69 @@ public:
         : RootFile(context, transfer, direction,
                    direction == Direction::read ? (context.comm.rank() == 0 ? "deal out" : "receive")
                                                 : (context.comm.rank() == 0 ? "collect" : "send")),
-          slots_{Slot(context, transfer), Slot(context, transfer)} {}
+          slots_{Slot{{context, transfer, shares_}}, Slot{{context, transfer, shares_}}} {}
 
 private:
-    /// One band in the file's order, and the same packed by rank.
+    /// One band on its way; on rank 0 in the file's order, and the same packed by rank.
     struct Slot {
-        Slot(const Context& context, const Transfer& transfer) : messages(context, transfer) {}
-
-        Buffer rows, packed;
-        Messages messages;
+        RangeExchange exchange;
+        Buffer rows = {}, packed = {};
     };
 
     Slot& slot_of(std::int64_t index) {
         Slot& slot = slots_[static_cast<std::size_t>(index % 2)];
-        if (slot.rows.data() == nullptr) {
+        if (file_ && slot.rows.data() == nullptr) {
             slot.rows = band_buffer();
             slot.packed = band_buffer();
         }
         return slot;
     }
 
-    /// Calls f(place in the share, count) for each band that this rank has something of.
-    template <class F> void for_my_bands(F f) const {
-        for (std::int64_t index = 0; index < bands_.count(); ++index) {
-            if (const std::int64_t count = shares_.count(me(), bands_[index]); count > 0) {
-                f(place(bands_[index]), static_cast<int>(count));
-            }
-        }
+    /// Rank 0 has all of a band.
+    std::vector<grid::Range> ranges_of(grid::Range band) const {
+        std::vector<grid::Range> ranges(static_cast<std::size_t>(context_.comm.size()));
+        ranges[0] = band;
+        return ranges;
     }
 
     void read() override {
-        if (me() != 0) {
-            for_my_bands([&](std::byte* data, int count) {
-                check(MPI_Recv(data, count, mpi::type_of(transfer_.region.dtype), 0, 0, context_.comm.get(),
-                               MPI_STATUS_IGNORE),
-                      "MPI_Recv");
-            });
-            return;
-        }
         for (std::int64_t index = 0; index < bands_.count(); ++index) {
             const grid::Range band = bands_[index];
             if (shares_.owned(band) == 0) {
                 continue;
             }
             Slot& slot = slot_of(index);
-            slot.messages.wait();
-            read_band(band, slot.rows.data());
-            pack(shares_, 0, band, slot.rows.data(), place(band));
-            std::byte* packed = slot.packed.data();
-            for (int rank = 1; rank < context_.comm.size(); ++rank) {
-                if (const std::int64_t count = shares_.count(rank, band); count > 0) {
-                    pack(shares_, rank, band, slot.rows.data(), packed);
-                    slot.messages.send(packed, count, rank);
-                    packed += count * shares_.item;
-                }
+            slot.exchange.finish_scatter();
+            slot.exchange.begin_scatter(ranges_of(band), slot.packed.data());
+            if (file_) {
+                read_band(band, slot.rows.data());
             }
+            slot.exchange.send(slot.rows.data());
             report(index + 1, bands_.count());
         }
         for (Slot& slot : slots_) {
-            slot.messages.wait();
+            slot.exchange.finish_scatter();
         }
     }
 
     void write() override {
-        if (me() != 0) {
-            for_my_bands([&](const std::byte* data, int count) {
-                check(MPI_Send(data, count, mpi::type_of(transfer_.region.dtype), 0, 0, context_.comm.get()),
-                      "MPI_Send");
-            });
-            return;
-        }
+        const auto begin = [&](std::int64_t index) {
+            Slot& slot = slot_of(index);
+            slot.exchange.begin_gather(ranges_of(bands_[index]), slot.packed.data());
+        };
         if (bands_.count() > 0) {
-            post_receives(0);
+            begin(0);
         }
         for (std::int64_t index = 0; index < bands_.count(); ++index) {
-            const grid::Range band = bands_[index];
             if (index + 1 < bands_.count()) {  // the next band comes in while this one is written
-                post_receives(index + 1);
+                begin(index + 1);
             }
             Slot& slot = slot_of(index);
-            slot.messages.wait();
-            unpack(shares_, 0, band, place(band), slot.rows.data());
-            const std::byte* packed = slot.packed.data();
-            for (int rank = 1; rank < context_.comm.size(); ++rank) {
-                unpack(shares_, rank, band, packed, slot.rows.data());
-                packed += shares_.count(rank, band) * shares_.item;
+            slot.exchange.finish_gather(slot.rows.data());
+            if (file_) {
+                write_band(bands_[index], slot.rows.data());
             }
-            write_band(band, slot.rows.data());
             report(index + 1, bands_.count());
-        }
-    }
-
-    void post_receives(std::int64_t index) {
-        Slot& slot = slot_of(index);
-        std::byte* packed = slot.packed.data();
-        for (int rank = 1; rank < context_.comm.size(); ++rank) {
-            if (const std::int64_t count = shares_.count(rank, bands_[index]); count > 0) {
-                slot.messages.receive(packed, count, rank);
-                packed += count * shares_.item;
-            }
         }
     }
 

@@ -94,6 +94,7 @@ public:
              std::int64_t stage_bytes)
         : OpenFile(context, transfer, direction),
           shares_(context, transfer),
+          exchange_(context, transfer, shares_),
           cached_(cache == PosixFile::Cache::used),
           stage_bytes_(stage_bytes) {
         mpi::together(context.comm, [&] { file_ = open_elements(transfer, direction, cache, context.threads); });
@@ -153,13 +154,13 @@ private:
         for (std::int64_t index = 0; index < panels.stages(); ++index) {
             Stage& stage = stages[static_cast<std::size_t>(index % 2)];
             const std::vector<grid::Range> ranges = panels.stage(index);
-            scatter(context_, transfer_, shares_, ranges, stage.packed.data(), [&] {
-                finish(stage, file_->step(), "read");
-                if (index + 1 < panels.stages()) {  // its buffer was sent before the last stage ended
-                    launch(index + 1);
-                }
-                return stage.rows;
-            });
+            exchange_.begin_scatter(ranges, stage.packed.data());
+            finish(stage, file_->step(), "read");
+            if (index + 1 < panels.stages()) {  // its buffer was sent before the last stage ended
+                launch(index + 1);
+            }
+            exchange_.send(stage.rows);
+            exchange_.finish_scatter();
             count().useful += shares_.owned(own(ranges)) * shares_.item;
             report(index + 1, panels.stages());
         }
@@ -173,7 +174,8 @@ private:
             const std::vector<grid::Range> ranges = panels.stage(index);
             const grid::Range mine = own(ranges);
             stage.lie_like(transfer_.at(mine.begin));
-            gather(context_, transfer_, shares_, ranges, stage.packed.data(), stage.rows);
+            exchange_.begin_gather(ranges, stage.packed.data());
+            exchange_.finish_gather(stage.rows);
             stage.work = begun([this, &stage, mine] { write_owned(*file_, stage.count, shares_, mine, stage.rows); });
             if (cached_) {
                 finish(stage, Step::file, "write");
@@ -213,6 +215,7 @@ private:
     grid::Range own(const std::vector<grid::Range>& ranges) const { return ranges[static_cast<std::size_t>(me())]; }
 
     Shares shares_;
+    RangeExchange exchange_;
     bool cached_;
     std::int64_t stage_bytes_;
     std::unique_ptr<ElementFile> file_;

@@ -46,6 +46,7 @@ Exchange::Exchange(const Setting& setting, Memory memory)
     : comm_(setting.comm),
       ledger_(setting.ledger),
       dtype_(setting.dtype),
+      counts_(setting.counts),
       counts_as_sent_(memory != Memory::node),
       stays_(setting.stays) {
     find_places(setting, memory);
@@ -113,8 +114,8 @@ void Exchange::complete(const Arrived& arrived) {
     move(arrived);
     Counters& count = ledger_.count();
     for (const Bound& message : in()) {
-        if (!counts_as_sent_ && stays_) {
-            continue;  // it is used where it lies
+        if (!counts_ || (!counts_as_sent_ && stays_)) {
+            continue;  // which is used where it lies
         }
         (counts_as_sent_ ? count.exchanged : count.copied_in_node) += message.size() * item();
         count.messages += counts_as_sent_ ? 1 : 0;

@@ -78,6 +78,7 @@ struct Setting {
     int tags = 1;
     std::int64_t largest = 0;
     bool agrees = true;  ///< ranks agree that none has failed to make it; false where a failure aborts the job
+    bool counts = true;  ///< whether what arrives is in the books: not what is on its way between file and ranks
 };
 
 /// Told that the incoming message with this index lies at `data`.
@@ -165,7 +166,7 @@ private:
     Communicator comm_;
     Ledger& ledger_;
     Dtype dtype_;
-    bool counts_as_sent_, stays_;
+    bool counts_, counts_as_sent_, stays_;
     std::size_t current_ = 0;
     Buffer sent_, received_;
     Exposed exposed_;
