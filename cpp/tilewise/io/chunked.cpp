@@ -2,7 +2,6 @@
 #include "tilewise/io/chunked.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstring>
 #include <optional>
@@ -20,32 +19,6 @@ namespace {
 using mpi::check;
 
 UnpackingFault unpacking_fault = UnpackingFault::none;
-
-template <class T> void gather(const std::byte* from, std::int64_t count, std::int64_t step, std::byte* to) {
-    for (std::int64_t i = 0; i < count; ++i) {
-        std::memcpy(to + i * static_cast<std::int64_t>(sizeof(T)), from + i * step, sizeof(T));
-    }
-}
-
-void copy_numbers(const std::byte* from, std::int64_t count, std::int64_t across, std::int64_t item, std::byte* to) {
-    if (across == 1) {
-        std::memcpy(to, from, static_cast<std::size_t>(count * item));
-        return;
-    }
-    const std::int64_t step = across * item;
-    switch (item) {
-        case 1:
-            return gather<std::uint8_t>(from, count, step, to);
-        case 2:
-            return gather<std::uint16_t>(from, count, step, to);
-        case 4:
-            return gather<std::uint32_t>(from, count, step, to);
-        case 8:
-            return gather<std::uint64_t>(from, count, step, to);
-        default:
-            return gather<std::array<std::uint64_t, 2>>(from, count, step, to);
-    }
-}
 
 std::string text_of(grid::Range range) { return std::to_string(range.begin) + ":" + std::to_string(range.end); }
 
@@ -139,7 +112,7 @@ void ChunkUnpacker::copy_row(const std::byte* numbers, const grid::Block& block,
                              std::byte* to) const {
     const std::int64_t at = chunks_.start + (row - block.rows.begin) * chunks_.down +
                             (columns.begin - block.columns.begin) * chunks_.across;
-    copy_numbers(numbers + at * item_, columns.size(), chunks_.across, item_, to);
+    copy_items(numbers + at * item_, chunks_.across * item_, to, item_, columns.size(), item_);
 }
 
 namespace {

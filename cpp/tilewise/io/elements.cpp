@@ -2,6 +2,8 @@
 #include "tilewise/io/elements.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
 #include "tilewise/io/strategy/uncached.hpp"
 #include "tilewise/io/text.hpp"
@@ -31,6 +33,14 @@ private:
     std::int64_t offset_, item_;
     File file_;
 };
+
+template <std::size_t Size>
+void copy_sized(const std::byte* from, std::int64_t from_step, std::byte* to, std::int64_t to_step,
+                std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+        std::memcpy(to + i * to_step, from + i * from_step, Size);
+    }
+}
 
 std::int64_t element_at(const grid::Share& share, std::int64_t columns, std::int64_t local) {
     const auto at = [](const std::vector<grid::Range>& ranges, std::int64_t index) {
@@ -97,6 +107,17 @@ std::int64_t Shares::owned(grid::Range within) const {
         sum += grid::count_in(share, columns, within);
     }
     return sum;
+}
+
+void copy_items(const std::byte* from, std::int64_t from_step, std::byte* to, std::int64_t to_step, std::int64_t count,
+                std::int64_t item) {
+    if (from_step == item && to_step == item) {
+        std::memcpy(to, from, static_cast<std::size_t>(count * item));
+        return;
+    }
+    constexpr std::array by_size{copy_sized<1>, copy_sized<2>, copy_sized<4>, copy_sized<8>, copy_sized<16>};
+    const auto power = static_cast<std::size_t>(std::countr_zero(static_cast<std::uint64_t>(item)));
+    by_size.at(power)(from, from_step, to, to_step, count);
 }
 
 void write_owned(const ElementFile& file, Counters& count, const Shares& shares, grid::Range within,

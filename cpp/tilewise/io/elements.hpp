@@ -80,6 +80,10 @@ inline void unpack(const Shares& shares, int rank, grid::Range within, const std
     });
 }
 
+/// Copies `count` numbers of `item` bytes, which lie `from_step` and are to lie `to_step` bytes apart.
+void copy_items(const std::byte* from, std::int64_t from_step, std::byte* to, std::int64_t to_step, std::int64_t count,
+                std::int64_t item);
+
 /// Writes what anybody has of `within`, gathered in the file's order: in one piece where nothing is missing, else
 /// around the gaps.
 void write_owned(const ElementFile& file, Counters& count, const Shares& shares, grid::Range within,

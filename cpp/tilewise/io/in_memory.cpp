@@ -6,8 +6,6 @@
 #include "tilewise/io/in_memory.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
@@ -22,29 +20,6 @@ using grid::Range;
 using grid::Share;
 
 constexpr std::int64_t worth_threads = std::int64_t{1} << 17;  // numbers
-
-template <std::size_t Size>
-void copy_items(const std::byte* from, std::int64_t from_step, std::byte* to, std::int64_t to_step,
-                std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) {
-        std::memcpy(to + i * to_step, from + i * from_step, Size);
-    }
-}
-
-/// Numbers of `item` bytes; steps in bytes.
-void copy(const std::byte* from, std::int64_t from_step, std::byte* to, std::int64_t to_step, std::int64_t count,
-          std::int64_t item) {
-    if (from_step == item && to_step == item) {
-        std::memcpy(to, from, static_cast<std::size_t>(count * item));
-        return;
-    }
-    constexpr std::array by_size{copy_items<1>, copy_items<2>, copy_items<4>, copy_items<8>, copy_items<16>};
-    std::size_t power = 0;
-    for (std::int64_t size = 1; size < item; size *= 2) {
-        ++power;
-    }
-    by_size[power](from, from_step, to, to_step, count);
-}
 
 /// A share in memory; steps in bytes.
 struct Side {
@@ -116,8 +91,8 @@ public:
             const Side& kept = kept_[index];
             for_runs(overlap, {0, overlap.size()}, context_.threads, [&](const Overlap::Run& run) {
                 std::byte *here = kept.at(run.first), *there = dense_.at(run.second);
-                reads() ? copy(here, kept.step, there, item_, run.count, item_)
-                        : copy(there, item_, here, kept.step, run.count, item_);
+                reads() ? copy_items(here, kept.step, there, item_, run.count, item_)
+                        : copy_items(there, item_, here, kept.step, run.count, item_);
             });
         }
     }
@@ -146,8 +121,8 @@ private:
             std::byte* first = packed + (before - begin) * item_;
             for_runs(overlap, {part.begin - before, part.end - before}, context_.threads, [&](const Overlap::Run& run) {
                 std::byte* mine = side.at(from_kept ? run.first : run.second);
-                packing ? copy(mine, side.step, first + run.at * item_, item_, run.count, item_)
-                        : copy(first + run.at * item_, item_, mine, side.step, run.count, item_);
+                packing ? copy_items(mine, side.step, first + run.at * item_, item_, run.count, item_)
+                        : copy_items(first + run.at * item_, item_, mine, side.step, run.count, item_);
             });
             before += overlap.size();
         }

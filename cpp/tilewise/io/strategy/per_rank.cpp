@@ -59,18 +59,6 @@ void fill(const Transfer& transfer, const grid::Share& share, const Tile& tile) 
     });
 }
 
-/// Copies `count` items that lie `step` items apart.
-void gather(std::byte* to, const std::byte* from, std::int64_t count, std::int64_t step, std::int64_t item) {
-    const auto size = static_cast<std::size_t>(item);
-    if (step == 1) {
-        std::memcpy(to, from, static_cast<std::size_t>(count) * size);
-        return;
-    }
-    for (std::int64_t i = 0; i < count; ++i) {
-        std::memcpy(to + i * item, from + i * step * item, size);
-    }
-}
-
 /// Makes the buffer that large, whatever it holds.
 void require(Buffer& buffer, std::int64_t bytes) {
     if (buffer.bytes() < static_cast<std::size_t>(bytes)) {
@@ -129,8 +117,8 @@ void read_tile(Counters& count, Buffer& buffer, const Transfer& transfer, const 
             count.read += bytes;
             for_pieces(transfer, share, block,
                        [&](std::byte* data, std::int64_t numbers, std::int64_t row, std::int64_t column) {
-                           gather(data, buffer.data() + (tile.place(row, column) - first) * item, numbers, tile.step,
-                                  item);
+                           copy_items(buffer.data() + (tile.place(row, column) - first) * item, apart, data, item,
+                                      numbers, item);
                        });
         }
     }
