@@ -1,12 +1,11 @@
 // The last step of a symmetric product on several ranks: each gives its partners the mirror image of what it computed.
 // By messages pairs of ranks swap rectangles in pieces, all in the same order of pairs, so that no waits form a circle.
 #include <algorithm>
-#include <cstring>
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/kernel/transpose/transpose.hpp"
-#include "tilewise/mpi/datatype.hpp"
+#include "tilewise/mpi/exchange/exchange.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/multiply/block_product.hpp"
 
@@ -54,24 +53,21 @@ void mirror_exchange(Context& context, const grid::SymmetricPart& part, const gr
         out = Buffer(largest_piece(part, item));
         in = Buffer(largest_piece(part, item));
     });
+    const auto exchange =
+        mpi::make_exchange(mpi::ExchangeKind::nonblocking,
+                           {.comm = context.comm, .ledger = context.ledger, .dtype = dtype, .agrees = false});
     for (const auto& swap : part.swaps) {
         const std::int64_t pieces = pieces_of(swap, item);
         for (std::int64_t index = 0; index < pieces; ++index) {
             const grid::Block sent = piece_of(swap.sent, index, pieces),
                               arriving = piece_of(swap.filled.transposed(), index, pieces);
             const std::int64_t width = sent.columns.size() * item;
-            for (std::int64_t row = 0; row < sent.rows.size(); ++row) {
-                std::memcpy(out.data() + row * width, at(sent) + row * stride, static_cast<std::size_t>(width));
-            }
-            const mpi::Span leaves(sent.size(), mpi::type_of(dtype)), comes(arriving.size(), mpi::type_of(dtype));
-            mpi::check(
-                MPI_Sendrecv(out.data(), leaves.count(), leaves.type(), swap.partner, 0, in.data(), comes.count(),
-                             comes.type(), swap.partner, 0, context.comm.get(), MPI_STATUS_IGNORE),
-                "MPI_Sendrecv");
+            mpi::copy_rows(at(sent), stride, out.data(), width, sent.rows.size(), width);
+            exchange->start(mpi::MessageSet{{{swap.partner, 0, 1, sent.size(), out.data()}},
+                                            {{swap.partner, 0, 1, arriving.size(), in.data()}}});
+            exchange->complete();
             kernel::transpose(in.data(), arriving.columns.size() * item, arriving.rows.size(), arriving.columns.size(),
                               static_cast<std::size_t>(item), at(arriving.transposed()), stride, context.threads);
-            context.ledger.count().exchanged += arriving.size() * item;
-            context.ledger.count().messages += 1;
         }
     }
 }
