@@ -64,7 +64,7 @@ inline io::Region made(const Case& c) {
 struct Result {
     Bytes bytes;
     std::vector<Bytes> snapshots;
-    Outcome outcome;
+    stencil::Outcome outcome;
     Counters counted;
 };
 

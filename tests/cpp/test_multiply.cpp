@@ -27,8 +27,8 @@ io::Region made(std::int64_t rows, std::int64_t columns, std::uint64_t seed, con
     return region;
 }
 
-Outcome product(const mpi::Communicator& comm, io::Region a, io::Region b, const Options& options,
-                Dtype dtype = Dtype::float64) {
+multiply::Outcome product(const mpi::Communicator& comm, io::Region a, io::Region b, const Options& options,
+                          Dtype dtype = Dtype::float64) {
     a.dtype = b.dtype = dtype;
     Ledger ledger;
     Context context{comm, ledger, 1};
@@ -97,7 +97,7 @@ TEST_CASE("every algorithm, exchange and type is proved right, on shapes that do
                            b = transposed ? made(9, 23, 2) : made(23, 9, 2);
                 a.transposed = b.transposed = transposed;
                 options.repeat = transposed ? 1 : 2;
-                const Outcome outcome = product(comm, a, b, options, dtype);
+                const multiply::Outcome outcome = product(comm, a, b, options, dtype);
                 REQUIRE(outcome.verification.has_value());
                 CHECK(outcome.verification->passed);
                 CHECK(outcome.samples.size() == static_cast<std::size_t>(options.repeat));
@@ -114,7 +114,8 @@ TEST_CASE("panels are found in blocks of several pages, which differ in size by 
             if (options.algorithm != AlgorithmKind::local) {
                 CAPTURE(static_cast<int>(options.algorithm));
                 CAPTURE(exchange);
-                const Outcome outcome = product(comm, made(101, 203, 1), made(203, 97, 2), options, Dtype::float64);
+                const multiply::Outcome outcome =
+                    product(comm, made(101, 203, 1), made(203, 97, 2), options, Dtype::float64);
                 CHECK(outcome.verification->passed);
             }
         }
@@ -175,7 +176,7 @@ TEST_CASE("numbers that cannot be checked are counted, not condemned") {
     Options options = arrangements(comm.size()).front();
     options.exchange = comm.size() == 1 ? mpi::ExchangeKind::none : mpi::ExchangeKind::nonblocking;
     // Graded columns reach 1e-20 of the largest: rounding of tiny rows must not look like an error.
-    const Outcome outcome = product(comm, made(30, 30, 5, "graded"), made(30, 30, 6, "graded"), options);
+    const multiply::Outcome outcome = product(comm, made(30, 30, 5, "graded"), made(30, 30, 6, "graded"), options);
     CHECK(outcome.verification->passed);
 }
 
@@ -223,7 +224,7 @@ TEST_CASE("what a rank receives is what its algorithm says, and nothing more") {
         Ledger ledger;
         Context context{comm, ledger, 1};
         ledger.start(Phase::input);
-        const Outcome outcome =
+        const multiply::Outcome outcome =
             multiply::multiply(context, made(24, 24, 1), made(24, 24, 2), nullptr, Dtype::float64, options);
         CHECK(ledger.count().exchanged == outcome.ideal_exchanged);
     }

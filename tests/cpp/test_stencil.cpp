@@ -294,7 +294,7 @@ TEST_CASE("a wrong number is found by both proofs") {
         c.options.exchange = mpi::ExchangeKind::blocking;
         c.options.verify = how;
         const Corrupted corrupted;
-        const Outcome outcome = swept(comm, c).outcome;
+        const stencil::Outcome outcome = swept(comm, c).outcome;
         CHECK_FALSE(outcome.verification->passed);
         CHECK(outcome.verification->error == 1);
     }

@@ -122,7 +122,7 @@ TEST_CASE("numbers that grow beyond all bounds are not at rest, nor are those th
     c.options.check_every = 1;
     c.options.grid = grids(comm.size()).front();
     c.options.exchange = comm.size() == 1 ? mpi::ExchangeKind::none : mpi::ExchangeKind::blocking;
-    const Outcome outcome = swept(comm, c).outcome;
+    const stencil::Outcome outcome = swept(comm, c).outcome;
     CHECK(outcome.sweeps.front() > 1);
     CHECK(outcome.sweeps.front() < 10);
     CHECK(std::isinf(*outcome.last_change));
@@ -131,7 +131,7 @@ TEST_CASE("numbers that grow beyond all bounds are not at rest, nor are those th
     CHECK_FALSE(outcome.verification->passed);
     CHECK(outcome.result.non_finite > 0);
     c.options.until_change = 0;
-    const Outcome all = swept(comm, c).outcome;
+    const stencil::Outcome all = swept(comm, c).outcome;
     CHECK_FALSE(all.verification);
     CHECK(all.sweeps.front() == 40);
     CHECK(all.result.non_finite >= outcome.result.non_finite);

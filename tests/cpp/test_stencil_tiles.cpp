@@ -141,9 +141,9 @@ TEST_CASE("no sweeps, one cell, and numbers that are counted once") {
     c.options.boundary = Boundary(Boundary::constant, std::nan(""));
     c.options.weights = star;
     c.options.steps = 2;
-    const Outcome wanted = expected(c).outcome;
+    const stencil::Outcome wanted = expected(c).outcome;
     take(c, {.rows = 4, .columns = 6, .depth = 1, .states = 1});
-    const Outcome found = swept(comm, c).outcome;
+    const stencil::Outcome found = swept(comm, c).outcome;
     CHECK(found.result.non_finite == wanted.result.non_finite);
     CHECK(found.input_non_finite == 0);
 }

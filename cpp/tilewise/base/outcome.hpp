@@ -2,8 +2,10 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tilewise {
 
@@ -23,6 +25,15 @@ struct Verification {
 struct Sample {
     double compute = 0, exchange = 0;
     double both = 0;  ///< their sum on one rank
+};
+
+/// What every operation says when it is done, whatever else it has to say.
+struct Outcome {
+    std::optional<Verification> verification = {};
+    std::vector<Sample> samples = {};
+    double flops = 0;                        ///< of all ranks, one repetition
+    bool working = true;                     ///< whether this rank had anything to do
+    std::vector<std::string> warnings = {};  ///< rank 0's count
 };
 
 }  // namespace tilewise

@@ -50,7 +50,8 @@ public:
         }
         output.finish(context_, options_.sync);
         if (options_.read_back) {
-            outcome_.holds = output.holds_what_was_written(context_);
+            const bool holds = output.holds_what_was_written(context_);
+            outcome_.verification = {.method = "read_back", .passed = holds, .error = holds ? 0.0 : 1.0};
         }
         outcome_.changed = mpi::sum_of<std::int64_t>(context_.comm, changed_);
         return outcome_;

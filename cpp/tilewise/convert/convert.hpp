@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "tilewise/base/outcome.hpp"
 #include "tilewise/io/transfer.hpp"
 
 namespace tilewise::convert {
@@ -21,10 +22,9 @@ struct Options {
     std::optional<double> scale = std::nullopt;    ///< each number is multiplied by it
 };
 
-struct Outcome {
-    std::int64_t changed = 0;   ///< numbers that the new type could not hold, over all ranks
-    std::optional<bool> holds;  ///< with `read_back`: whether the file gives back what was written
-    bool working = true;        ///< whether this rank had anything to do
+/// With `read_back` it is verified whether the file gives back what was written.
+struct Outcome : tilewise::Outcome {
+    std::int64_t changed = 0;  ///< numbers that the new type could not hold, over all ranks
 };
 
 /// Writes `from` to `to`, a part file that exists, band after band, so that the matrix may be far larger than memory.

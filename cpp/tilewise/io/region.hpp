@@ -82,6 +82,7 @@ struct Region {
     bool transposed = false;       ///< the operation wants the transpose
     std::string generator;
     std::uint64_t seed = 0;
+    std::vector<std::int64_t> steps = {};  ///< bytes from a slice of a stack to the next, along each of its axes
     std::vector<Tile> tiles;               ///< instead of one file
     std::string fill;                      ///< the bytes of a number of tiles without a file
     std::optional<TextLines> text;         ///< instead of binary numbers

@@ -38,13 +38,9 @@ struct Options {
     io::JournalOptions journal = {};  ///< of a product larger than memory
 };
 
-struct Outcome {
-    std::optional<Verification> verification;
-    std::vector<Sample> samples;
-    double flops = 0;                    ///< of all ranks, one repetition: those that are done
-    double plain_flops = 0;              ///< those that three loops would do
+struct Outcome : tilewise::Outcome {
+    double plain_flops = 0;              ///< those that three loops would do; `flops` are those that are done
     Halving halving;                     ///< by Strassen's product, where that was used
-    bool working = true;                 ///< whether this rank had anything to compute
     std::optional<io::Resumed> resumed;  ///< where it went on from a journal
     NotFinite not_finite;                ///< numbers of A, B and C over all ranks; 0 where these are integers
     std::int64_t ideal_exchanged = 0;    ///< bytes that this rank must receive by the algorithm's own count

@@ -169,13 +169,14 @@ private:
 
     Norms norms() const {
         const Sums& sums = sums_[0];
-        Norms norms{.frobenius = sums.root(),
-                    .one = largest(columns_, width_),
-                    .infinity = largest_row_,
-                    .max = sums.largest,
-                    .nans = sums.nans,
-                    .infinities = sums.infinities,
-                    .working = working_};
+        Norms norms;
+        norms.frobenius = sums.root();
+        norms.one = largest(columns_, width_);
+        norms.infinity = largest_row_;
+        norms.max = sums.largest;
+        norms.nans = sums.nans;
+        norms.infinities = sums.infinities;
+        norms.working = working_;
         if (a_.stored_transposed()) {
             std::swap(norms.one, norms.infinity);
         }

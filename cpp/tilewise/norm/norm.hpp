@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "tilewise/base/dtype.hpp"
+#include "tilewise/base/outcome.hpp"
 #include "tilewise/io/transfer.hpp"
 
 namespace tilewise::norm {
@@ -17,13 +18,12 @@ struct Options {
 
 /// All are NaN where the matrix holds a NaN, else infinite where it holds an infinity, and 0 where it holds nothing.
 /// Finite numbers overflow only where the norm itself is beyond float64.
-struct Norms {
+struct Norms : Outcome {
     double frobenius = 0;  ///< the root of the sum of squares
     double one = 0;        ///< the largest sum of magnitudes of a column
     double infinity = 0;   ///< the largest sum of magnitudes of a row
     double max = 0;        ///< the largest magnitude
     std::int64_t nans = 0, infinities = 0;
-    bool working = false;  ///< whether this rank had anything to do
 };
 
 /// The same on every rank. Band after band, so that the matrix may be far larger than memory: `band_bytes` a rank, for

@@ -77,12 +77,9 @@ struct Tally {
     }
 };
 
-struct Outcome {
-    /// Where numbers were found that are not finite when sweeps should come to rest, it says "convergence": nothing
-    /// whole was written then.
-    std::optional<Verification> verification;
-    std::vector<Sample> samples;
-    bool working = true;                   ///< whether this rank had anything to sweep
+/// Where numbers were found that are not finite when sweeps should come to rest, its verification says "convergence":
+/// nothing whole was written then.
+struct Outcome : tilewise::Outcome {
     std::vector<std::int64_t> sweeps;      ///< of each plane
     std::optional<double> last_change;     ///< the largest one at the last check of any plane
     Tally result;                          ///< of the last state, as computed, over all ranks

@@ -99,12 +99,7 @@ struct Diagnostics {
         sigma_error;  ///< the largest residual / σ of those that are not rounding of σ₁: by how much each σ may be off
 };
 
-struct Outcome {
-    std::optional<Verification> verification;
-    std::vector<Sample> samples;
-    bool working = true;  ///< whether this rank had anything to do
-    double flops = 0;     ///< of all ranks, one repetition
-    std::vector<std::string> warnings;
+struct Outcome : tilewise::Outcome {
     Diagnostics diagnostics;
     std::optional<io::Restored> restored;  ///< where there are checkpoints
 };

@@ -44,10 +44,7 @@ struct Options {
     io::JournalOptions journal = {};  ///< of `staged`, tile by tile
 };
 
-struct Outcome {
-    std::optional<Verification> verification;
-    std::vector<Sample> samples;
-    bool working = true;                 ///< whether this rank had anything to read
+struct Outcome : tilewise::Outcome {
     std::optional<io::Resumed> resumed;  ///< where it went on from a journal
     bool transposed = true;              ///< false: the two files store the same numbers in the same order
 };

@@ -8,6 +8,8 @@
 #include <initializer_list>
 #include <string_view>
 
+#include <nlohmann/json.hpp>
+
 #include "tilewise/dist/column_qr.hpp"
 #include "tilewise/dist/gram_eigen.hpp"
 #include "tilewise/dist/tall_qr.hpp"
@@ -15,8 +17,13 @@
 #include "tilewise/io/strategy/uncached.hpp"
 #include "tilewise/kernel/factor/jacobi.hpp"
 #include "tilewise/kernel/factor/two_stage.hpp"
+#include "tilewise/kernel/isa/backend.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/kernel/sweep/sweep.hpp"
 #include "tilewise/kernel/text/text.hpp"
+#include "tilewise/measure/measure.hpp"
+#include "tilewise/mpi/communicator.hpp"
+#include "tilewise/mpi/mpi.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/multiply/algorithms.hpp"
 #include "tilewise/multiply/block_product.hpp"
@@ -181,6 +188,30 @@ struct Text {
 const volatile char version_text[] = "@(#)tilewise-worker " TILEWISE_VERSION;
 constexpr std::size_t version_mark = sizeof "@(#)tilewise-worker " - 1;
 
+using nlohmann::json;
+
+/// The table of backends; of the one in use `used` is true.
+json backends() {
+    const kernel::Backend* used = nullptr;
+    try {
+        used = &kernel::backend();
+    } catch (const UsageError&) {  // jobs say it
+    }
+    json rows = json::array();
+    for (const auto& [set, supported] : kernel::backends()) {
+        rows.push_back({{"name", set.name}, {"supported", supported()}, {"used", &set == used}});
+    }
+    return rows;
+}
+
+template <class Table> std::vector<std::string> names_of(const Table& table) {
+    std::vector<std::string> names;
+    for (const auto& entry : table) {
+        names.emplace_back(entry.name);
+    }
+    return names;
+}
+
 }  // namespace
 
 std::string constants_text() { return {marked.letters + mark.size(), length - mark.size()}; }
@@ -196,5 +227,39 @@ std::string build_version() {
 }
 
 std::string build_compiler() { return TILEWISE_COMPILER; }
+
+std::string describe() {
+    json said;
+    for (const auto& [kind, fields] : fields_of_jobs()) {
+        said[kind] = fields;
+    }
+    said["protocol"] = protocol;
+    said["kinds"] = names_of(measure::kinds);
+    json& algorithms = said["algorithms"];
+    algorithms["multiply"] = names_of(multiply::algorithms);
+    algorithms["transpose"] = names_of(transpose::algorithms);
+    algorithms["stencil"] = std::vector<std::string>{"sweeps"};
+    algorithms["svd"] = names_of(svd::algorithms);
+    json& exchanges = said["exchanges"];
+    exchanges["multiply"] = multiply::exchange_names;
+    exchanges["transpose"] = transpose::exchange_names;
+    exchanges["stencil"] = stencil::exchange_names;
+    exchanges["svd"] = svd::exchange_names;
+    said["halos"] = stencil::halo_names;
+    said["boundaries"] = boundary_names;
+    said["constants"] = json::parse(constants_text());
+    said["io"] = names_of(io::strategies);
+    said["dtypes"] = names_of(dtypes);
+    said["version"] = build_version();
+    said["compiler"] = build_compiler();
+    said["mpi_library"] = mpi::library_version();  // may be asked before MPI is started
+    said["mpi_file"] = mpi::library_file();
+    const auto blas = kernel::blas_facts();
+    said["blas"] = blas.library;
+    said["blas_kernel"] = blas.kernel;
+    said["backends"] = backends();
+    said["survives"] = mpi::can_survive();
+    return said.dump(2);
+}
 
 }  // namespace tilewise::worker

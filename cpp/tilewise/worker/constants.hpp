@@ -14,4 +14,8 @@ std::uint32_t constants_digest();
 std::string build_version();
 std::string build_compiler();
 
+/// As JSON: the fields of every object of the seam, the tables of variants, and facts about this build, so that one
+/// test of the front can hold both sides together.
+std::string describe();
+
 }  // namespace tilewise::worker

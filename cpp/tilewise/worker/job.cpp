@@ -1,84 +1,120 @@
-// Reads jobs with nlohmann's macros, and describes them, so that one test can hold both sides of the seam together.
-// What the job says of its journal, as the operations want it, and what was found there: as facts, and as warnings
-// where it is not what was written.
+// Reads jobs: regions with byte orders and storage orders resolved, options with names looked up, and of chunks nothing
+// believed that a later step would index with.
 #include "tilewise/worker/job.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
+#include <tuple>
 
 #include <nlohmann/json.hpp>
 
 #include "tilewise/base/names.hpp"
-#include "tilewise/kernel/isa/backend.hpp"
+#include "tilewise/base/work.hpp"
 #include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/kernel/text/number.hpp"
-#include "tilewise/measure/measure.hpp"
-#include "tilewise/mpi/communicator.hpp"
-#include "tilewise/mpi/mpi.hpp"
-#include "tilewise/stencil/evolution.hpp"
 #include "tilewise/svd/jacobi.hpp"
-#include "tilewise/svd/svd.hpp"
 #include "tilewise/worker/constants.hpp"
-#include "tilewise/worker/run.hpp"
-
-namespace nlohmann {
-template <class T> struct adl_serializer<std::optional<T>> {
-    static void to_json(json& to, const std::optional<T>& value) { to = value ? json(*value) : json(nullptr); }
-    static void from_json(const json& from, std::optional<T>& value) {
-        value = from.is_null() ? std::nullopt : std::optional<T>(from.get<T>());
-    }
-};
-}  // namespace nlohmann
-
-namespace tilewise::measure {
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Stop, least, most, warmup, relative, seconds)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Point, kind, name, pattern, bytes, pairs, threads, size, dtype, kernels, blocks,
-                                   path, layout, buffer, cache, check, shift, sync, pause, gpus, direct)
-}  // namespace tilewise::measure
-
-namespace tilewise::io {
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Made, path, name, bytes, root)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Seen, path, name, bytes, modified, inode, begin, end, pages, digest, root)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Site, host, view, made, seen, memory, percent, node_ranks)
-}  // namespace tilewise::io
 
 namespace tilewise::worker {
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TileFields, path, offset, rows, columns, strides)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FilterFields, name, byte_order, item)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ChunksFields, shape, steps, start, numbers, clipped, filters, paths, offsets, bytes,
-                                   skipped, fill)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RegionFields, path, name, offset, rows, columns, dtype, byte_order, order, encoding,
-                                   separator, line_numbers, pairs, decimal, missing, text_end, hash_comments, tiles,
-                                   fill, chunks, file_bytes, transposed, generator, seed, steps)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, between_nodes, read, write, grid, copies, ranks,
-                                   threads, kernel, remainder, root_write, tile, streaming, decomposition, depth, halo,
-                                   reorder, blocks, start, inner)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StencilFields, steps, radius, weights, boundary, planes, snapshot_every, snapshots,
-                                   states, until_change, check_every)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweeps, tolerance, off_squares, energy,
-                                   power, oversample, basis, seed, keep_small, require_converged, panel_bytes,
-                                   qr_blocks, share_eigen, scaled, u, s, vt, us)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StackFields, extents, apart)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ConvertFields, row, column, scale)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureFields, stop, cpus, points)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StandingFields, start, block, sum)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SavedFields, slot, version, facts, pieces)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JournalFields, folder, start, standing, every, ends, slots, saved)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, constants, id, command, inputs, output, variant, stencil, svd, stack,
-                                   convert, measure, journal, dtype, verify, overflow, symmetric, repeat, warmup, sync,
-                                   bind, read_back, survive, queue, band_bytes, stage, tolerance, place, hints, trace,
-                                   site, progress, fault)
-
 namespace {
 
-/// In the order of kernel::Boundary::Kind, but for the last.
-constexpr std::array<std::string_view, 7> boundary_names{"fixed",   "periodic", "reflect", "mirror",
-                                                         "nearest", "constant", "zero"};
+using nlohmann::json;
+
+void take(const json& value, grid::Range& to) { to = {value.at(0), value.at(1)}; }
+void take(const json& value, grid::Grid& to) { to = {value.at(0), value.at(1)}; }
+void take(const json& value, grid::Shape& to) { to = {value.at(0), value.at(1), value.at(2)}; }
+void take(const json& value, grid::Block& to) { to = {{value.at(0), value.at(1)}, {value.at(2), value.at(3)}}; }
+template <class T> void take(const json& value, T& to);
+template <class T> void take(const json& value, std::vector<T>& to) {
+    to.clear();
+    for (const json& one : value.get_ref<const json::array_t&>()) {
+        take(one, to.emplace_back());
+    }
+}
+template <class T> void take(const json& value, std::optional<T>& to) {
+    to.reset();
+    if (!value.is_null()) {
+        take(value, to.emplace());
+    }
+}
+
+/// The members of an object in the job. Where there is no object, what is asked for is only written down.
+class Fields {
+public:
+    explicit Fields(const json& object) : object_(&object) {}
+    Fields(Asked& asked, std::string_view kind) : asked_(&asked), kind_(kind) {}
+
+    /// Fills `to` with the member of that name, and leaves it as it is where there is no object.
+    template <class T> const Fields& operator()(const char* name, T& to) const {
+        if (const json* value = member(name)) {
+            take(*value, to);
+        }
+        return *this;
+    }
+    /// The same of what `named` makes of a text.
+    template <class T>
+    const Fields& operator()(const char* name, T& to, std::type_identity_t<T> (*named)(std::string_view)) const {
+        if (const json* value = member(name)) {
+            to = named(value->get_ref<const std::string&>());
+        }
+        return *this;
+    }
+    /// The same of a name in a table that has the order of the values.
+    template <class T, std::size_t n>
+    const Fields& operator()(const char* name, T& to, const std::array<std::string_view, n>& table,
+                             std::string_view what) const {
+        if (const json* value = member(name)) {
+            to = enum_named<T>(table, value->get_ref<const std::string&>(), what);
+        }
+        return *this;
+    }
+    /// One that must be there, and is nothing to the worker.
+    const Fields& operator()(const char* name) const {
+        member(name);
+        return *this;
+    }
+    bool has(const char* name) const {
+        const json* value = member(name);
+        return value == nullptr || !value->is_null();
+    }
+    Fields operator[](const char* name) const {
+        const json* value = member(name);
+        if (value == nullptr) {
+            return {*asked_, name};
+        }
+        if (value->is_null()) {
+            throw UsageError("the job is not readable: its command needs the field '" + std::string(name) + "'");
+        }
+        return Fields(*value);
+    }
+
+private:
+    const json* member(const char* name) const {
+        if (object_ == nullptr) {
+            (*asked_)[kind_].insert(name);
+            return nullptr;
+        }
+        return &object_->at(name);
+    }
+
+    const json* object_ = nullptr;
+    Asked* asked_ = nullptr;
+    std::string_view kind_;
+};
+
+template <class T> void take(const json& value, T& to) {
+    if constexpr (requires(const Fields& from) { read(from, to); }) {
+        read(Fields(value), to);
+    } else {
+        value.get_to(to);
+    }
+}
 
 /// A name, of `constant` with a number: `constant:3.5`, `constant:nan`.
-kernel::Boundary boundary_named(const std::string& text) {
+kernel::Boundary boundary_named(std::string_view given) {
+    const std::string text(given);
     const std::size_t colon = text.find(':');
     const std::size_t index = index_of(boundary_names, text.substr(0, colon), "boundary");
     if (index == boundary_names.size() - 1 && colon == std::string::npos) {
@@ -98,70 +134,367 @@ kernel::Boundary boundary_named(const std::string& text) {
     return boundary;
 }
 
-/// The table of backends; of the one in use `used` is true.
-nlohmann::json backends() {
-    const kernel::Backend* used = nullptr;
-    try {
-        used = &kernel::backend();
-    } catch (const UsageError&) {  // jobs say it
+Dtype known_dtype(std::string_view name) {
+    const auto dtype = dtype_named(name);
+    if (!dtype) {
+        throw UsageError("unknown dtype '" + std::string(name) + "'");
     }
-    nlohmann::json rows = nlohmann::json::array();
-    for (const auto& [set, supported] : kernel::backends()) {
-        rows.push_back({{"name", set.name}, {"supported", supported()}, {"used", &set == used}});
-    }
-    return rows;
+    return *dtype;
 }
 
-template <class T> std::vector<std::string> field_names() {
-    std::vector<std::string> names;
-    const nlohmann::json fields = T{};
-    for (const auto& [name, value] : fields.items()) {
-        names.push_back(name);
-    }
-    return names;
+bool is_big_endian(std::string_view byte_order) {
+    return index_of(std::array<std::string_view, 2>{"little", "big"}, byte_order, "byte order") == 1;
 }
 
-template <class Table> std::vector<std::string> names_of(const Table& table) {
-    std::vector<std::string> names;
-    for (const auto& entry : table) {
-        names.emplace_back(entry.name);
+bool is_plain(std::string_view kernel) { return kernel::kernel_named(kernel) == kernel::Kernel::plain; }
+
+std::uint64_t hexadecimal(std::string_view digits) {
+    std::uint64_t value = 0;
+    const char* end = digits.data() + digits.size();
+    if (digits.empty() || std::from_chars(digits.data(), end, value, 16).ptr != end) {
+        throw UsageError("the journal says '" + std::string(digits) + "' where a hexadecimal number should be");
     }
-    return names;
+    return value;
 }
 
-/// Fills what the options of all operations on files have in common.
-template <class Options> void fill_files(Options& options, const VariantFields& v, const Job& job) {
-    options.read = io::strategy_named(v.read);
-    options.write = io::strategy_named(v.write);
-    options.hints = job.hints;
-    options.sync = job.sync;
+/// The bytes that `text` is in hexadecimal digits, two each.
+std::string bytes_of_hex(std::string_view text) {
+    std::string bytes(text.size() / 2, '\0');
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        unsigned value = 0;
+        const char* const first = text.data() + 2 * i;
+        if (text.size() % 2 != 0 || std::from_chars(first, first + 2, value, 16).ptr != first + 2) {
+            throw UsageError("the job is not readable: '" + std::string(text) + "' are no bytes in hexadecimal digits");
+        }
+        bytes[i] = static_cast<char>(value);
+    }
+    return bytes;
+}
+
+/// As of a matrix that is stored row by row.
+void read(const Fields& from, io::Tile& tile) {
+    std::array<std::int64_t, 2> strides{};
+    from("path", tile.path)("offset", tile.offset)("strides", strides);
+    from("rows", tile.block.rows)("columns", tile.block.columns);
+    const bool dense = strides == decltype(strides){};
+    if (tile.offset < 0 || (!dense && std::min(strides[0], strides[1]) < 1)) {
+        throw UsageError(tile.path + ": negative offset, or a stride below 1");
+    }
+    if (!dense) {
+        tile.line = strides[0];
+        tile.step = strides[1];
+    }
+}
+
+void read(const Fields& from, kernel::Filter& filter) {
+    from("name", filter.kind, kernel::filter_names, "filter")("item", filter.item);
+    from("byte_order", filter.big_endian, is_big_endian);
+}
+
+/// The packing in numbers, and not in bytes.
+void read(const Fields& from, io::Chunks& chunks) {
+    std::array<std::int64_t, 2> shape{}, steps{};
+    from("shape", shape)("steps", steps)("start", chunks.start)("clipped", chunks.clipped);
+    from("numbers", chunks.packing.bytes)("filters", chunks.packing.filters)("paths", chunks.paths);
+    from("offsets", chunks.offsets)("bytes", chunks.bytes)("skipped", chunks.skipped);
+    from("fill", chunks.fill, bytes_of_hex);
+    chunks.rows = shape[0];
+    chunks.columns = shape[1];
+    chunks.down = chunks.packing.row_bytes = steps[0];
+    chunks.across = chunks.packing.samples = steps[1];
+}
+
+/// Throws UsageError where they do not fit `region`, or each other.
+void require_sound(const io::Chunks& chunks, const io::Region& region) {
+    const auto item = static_cast<std::int64_t>(size_of(region.dtype));
+    const std::int64_t numbers = chunks.packing.bytes;
+    const auto require = [&](bool holds, const char* what) {
+        if (!holds) {
+            throw UsageError(region.name + ": chunks with " + what);
+        }
+    };
+    const auto within = [](std::int64_t value, std::int64_t least, std::int64_t most) {
+        return value >= least && value <= most;
+    };
+    constexpr std::int64_t most = std::int64_t{1} << 31;  // bytes of a chunk
+    require(within(numbers, 1, most / item) && within(chunks.rows, 1, most) && within(chunks.columns, 1, most) &&
+                within(chunks.down, 1, most) && within(chunks.across, 1, most) && within(chunks.start, 0, most),
+            "an impossible shape");
+    // Each factor is below 2^31, so nothing overflows.
+    const std::int64_t last_down = (chunks.rows - 1) * chunks.down, last_across = (chunks.columns - 1) * chunks.across;
+    require(last_down < numbers && last_across < numbers && chunks.start + last_down + last_across < numbers,
+            "numbers outside themselves");
+    const std::int64_t down = (region.stored_rows() + chunks.rows - 1) / chunks.rows,
+                       across = chunks.across_count(region.stored_columns());
+    const auto count = std::ssize(chunks.offsets);
+    require(across == 0 ? count == 0 : count % across == 0 && count / across == down, "offsets for another number");
+    require(std::ssize(chunks.bytes) == count, "sizes for another number");
+    require(chunks.paths.empty() || std::ssize(chunks.paths) == count, "paths for another number");
+    require(chunks.skipped.empty() || std::ssize(chunks.skipped) == count, "skipped filters for another number");
+    require(chunks.packing.filters.size() < 32, "too many filters");
+    require(std::all_of(chunks.offsets.begin(), chunks.offsets.end(), [](std::int64_t offset) { return offset >= 0; }),
+            "negative offsets");
+    require(std::ssize(chunks.fill) == item, "another fill value than one number");
+    for (const kernel::Filter& filter : chunks.packing.filters) {
+        require(within(filter.item, 1, most) && (filter.kind != kernel::FilterKind::horizontal || filter.item == 1 ||
+                                                 filter.item == 2 || filter.item == 4 || filter.item == 8),
+                "a filter of impossible numbers");
+    }
+}
+
+void read(const Fields& from, io::Region& region) {
+    constexpr std::array<std::string_view, 3> encodings{"binary", "text", "chunks"};
+    enum class Encoding { binary, text, chunks } encoding = Encoding::binary;
+    bool big_endian = std::endian::native == std::endian::big;
+    io::TextLines lines;
+    std::string separator, decimal;
+    std::optional<io::Chunks> chunks;
+    from("path", region.path)("name", region.name)("offset", region.offset);
+    from("rows", region.rows)("columns", region.columns)("steps", region.steps);
+    from("dtype", region.dtype, known_dtype)("byte_order", big_endian, is_big_endian);
+    from("order", region.column_major, [](std::string_view order) {
+        return index_of(std::array<std::string_view, 2>{"C", "F"}, order, "storage order") == 1;
+    });
+    from("encoding", encoding, encodings, "encoding")("separator", separator)("decimal", decimal);
+    from("line_numbers", lines.line_numbers)("pairs", lines.pairs)("missing", lines.missing);
+    from("text_end", lines.end)("hash_comments", lines.hash_comments);
+    from("tiles", region.tiles)("fill", region.fill, bytes_of_hex)("chunks", chunks)("file_bytes", region.file_bytes);
+    from("transposed", region.transposed)("generator", region.generator)("seed", region.seed);
+    region.swap_bytes = big_endian != (std::endian::native == std::endian::big);
+    if (region.rows < 0 || region.columns < 0 || region.offset < 0) {
+        throw UsageError(region.name + ": negative size or offset");
+    }
+    for (io::Tile& tile : region.tiles) {  // in the coordinates of the stored matrix
+        if (region.column_major) {
+            tile.block = tile.block.transposed();
+        }
+        if (region.column_major && tile.line > 0) {
+            std::swap(tile.line, tile.step);
+        }
+    }
+    if (encoding == Encoding::text) {
+        if (separator.size() != 1 || decimal.size() != 1 || lines.line_numbers < 1) {
+            throw UsageError(region.name +
+                             ": a text has one separator, one decimal mark and at least one number per line");
+        }
+        lines.separator = separator[0];
+        lines.decimal = decimal[0];
+        region.text = std::move(lines);
+    } else if (encoding == Encoding::chunks) {
+        if (!chunks) {
+            throw UsageError(region.name + ": there are no chunks");
+        }
+        require_sound(*chunks, region);
+        chunks->packing.bytes *= static_cast<std::int64_t>(size_of(region.dtype));
+        chunks->packing.row_bytes *= static_cast<std::int64_t>(size_of(region.dtype));
+        region.chunks = std::make_shared<const io::Chunks>(*std::move(chunks));
+    }
+}
+
+void read(const Fields& from, io::Standing& piece) {
+    from("start", piece.start)("block", piece.block)("sum", piece.sum, hexadecimal);
+}
+
+void read(const Fields& from, io::Saved& saved) {
+    std::vector<std::string> facts;  // the bits of numbers
+    from("slot", saved.slot)("version", saved.version)("facts", facts)("pieces", saved.pieces);
+    for (const std::string& fact : facts) {
+        saved.facts.push_back(std::bit_cast<double>(hexadecimal(fact)));
+    }
+}
+
+void read(const Fields& from, io::Made& made) {
+    from("path", made.path)("name", made.name)("bytes", made.bytes)("root", made.root);
+}
+
+void read(const Fields& from, io::Seen& seen) {
+    from("path", seen.path)("name", seen.name)("bytes", seen.bytes)("modified", seen.modified)("inode", seen.inode);
+    from("begin", seen.begin)("end", seen.end)("pages", seen.pages)("digest", seen.digest)("root", seen.root);
+}
+
+void read(const Fields& from, io::Site& site) {
+    from("host", site.host)("view", site.view)("made", site.made)("seen", site.seen);
+    from("memory", site.memory)("percent", site.percent)("node_ranks", site.node_ranks);
+}
+
+void read(const Fields& from, measure::Stop& stop) {
+    from("least", stop.least)("most", stop.most)("warmup", stop.warmup);
+    from("relative", stop.relative)("seconds", stop.seconds);
+}
+
+void read(const Fields& from, measure::Point& point) {
+    from("kind", point.kind)("name", point.name)("pattern", point.pattern)("bytes", point.bytes)("pairs", point.pairs);
+    from("threads", point.threads)("size", point.size)("dtype", point.dtype)("kernels", point.kernels);
+    from("blocks", point.blocks)("path", point.path)("layout", point.layout)("buffer", point.buffer);
+    from("cache", point.cache)("check", point.check)("shift", point.shift)("sync", point.sync);
+    from("pause", point.pause)("gpus", point.gpus)("direct", point.direct);
+}
+
+void read(const Fields& from, Stack& stack) { from("extents", stack.extents)("apart", stack.apart); }
+
+void read(const Fields& from, Job& job) {
+    int version = protocol;
+    std::uint32_t constants = 0;
+    from("protocol", version)("id", job.id)("command", job.command)("constants", constants);
+    if (version != protocol) {
+        throw UsageError("the job speaks protocol " + std::to_string(version) + ", this worker " +
+                         std::to_string(protocol) + "; front and worker come from different installations");
+    }
+    if (job.command == "quit") {
+        return;
+    }
+    if (constants != 0 && constants != constants_digest()) {
+        throw UsageError("the job was planned by other constants than this worker's", -1, 0,
+                         "build.json next to the worker, or the front, is of another build: reinstall tilewise");
+    }
+    from("inputs", job.inputs)("output", job.output);
+    from("dtype", job.dtype, known_dtype)("stack", job.stack)("bind", job.bind)("survive", job.survive);
+    from("place", job.place)("trace", job.trace)("site", job.site)("progress", job.progress)("fault", job.fault);
+    const Fields variant = from["variant"];
+    variant("ranks", job.ranks)("threads", job.threads)("grid", job.grid);
+    variant("exchange", job.exchange)("between_nodes", job.between_nodes)("decomposition");
+    if (from.has("journal")) {
+        const Fields journal = from["journal"];
+        io::CheckpointOptions& states = job.checkpoints;
+        journal("folder", job.journal.folder)("start", job.journal.start)("standing", job.journal.standing);
+        journal("every", states.every)("ends", states.ends)("slots", states.slots)("saved", states.saved);
+        from("sync", job.journal.flushed);
+        if (!states.slots.empty()) {
+            states.folder = job.journal.folder;
+            states.start = job.journal.start;
+            states.flushed = job.journal.flushed;
+        }
+    }
+    if (from.has("svd")) {
+        std::optional<io::Region> s;
+        svd::Files parts;
+        from["svd"]("u", parts.u)("s", s)("vt", parts.vt)("us", parts.us)("scaled");
+        if (s) {
+            parts.s = *std::move(s);
+            job.parts = std::move(parts);
+        }
+    }
+    constexpr std::array<std::string_view, 3> places{"core", "socket", "node"};
+    index_of(places, job.place, "place");
+}
+
+/// Reads what only some variants say, and others leave empty.
+template <class Enum, std::size_t n>
+void read_where_said(const Fields& from, const char* name, Enum& to, const std::array<std::string_view, n>& names,
+                     std::string_view what) {
+    std::string word;
+    from(name, word);
+    if (!word.empty()) {
+        to = enum_named<Enum>(names, word, what);
+    }
+}
+
+/// Reads what the options of all operations on files have in common.
+template <class Options> void read_files(const Fields& from, Options& options) {
+    from["variant"]("read", options.read, io::strategy_named)("write", options.write, io::strategy_named);
+    from("hints", options.hints)("sync", options.sync);
 }
 
 /// And those whose part in memory can be repeated and proved.
-template <class Options> void fill(Options& options, const Job& job) {
-    const VariantFields& v = job.variant;
-    fill_files(options, v, job);
-    options.remainder = enum_named<grid::Remainder>(grid::remainder_names, v.remainder, "remainder");
-    options.verify = enum_named<Verify>(verify_names, job.verify, "verification");
-    options.repeat = std::max(1, job.repeat);
-    options.warmup = std::max(0, job.warmup);
+template <class Options> void read_repeated(const Fields& from, Options& options) {
+    read_files(from, options);
+    from["variant"]("remainder", options.remainder, grid::remainder_names, "remainder");
+    from("verify", options.verify, verify_names, "verification");
+    from("repeat", options.repeat)("warmup", options.warmup);
+    options.repeat = std::max(1, options.repeat);
+    options.warmup = std::max(0, options.warmup);
 }
 
-/// What only some variants say, and others leave empty.
-template <class Enum, class Names>
-Enum named_or(Enum standard, const Names& names, const std::string& name, std::string_view what) {
-    return name.empty() ? standard : enum_named<Enum>(names, name, what);
+void read(const Fields& from, const Job& job, multiply::Options& options) {
+    read_repeated(from, options);
+    from["variant"]("algorithm", options.algorithm, multiply::algorithm_named)("copies", options.copies)(
+        "kernel", options.kernel, kernel::kernel_named);
+    from("overflow", options.overflow, multiply::overflow_names, "overflow mode")("symmetric", options.symmetric);
+    from("tolerance", options.tolerance)("stage", options.stage)("read_back", options.read_back);
+    options.exchange = multiply::exchange_named(job.exchange);
+    options.grid = job.grid;
+    options.journal = job.journal;
+}
+
+void read(const Fields& from, const Job& job, ConvertOptions& options) {
+    read_files(from, options);
+    from("band_bytes", options.band_bytes)("read_back", options.read_back);
+    options.grid = job.grid;
+    options.is_part = from.has("convert");
+    if (options.is_part) {
+        from["convert"]("row", options.first_row)("column", options.first_column)("scale", options.scale);
+    }
+}
+
+void read(const Fields& from, const Job&, norm::Options& options) {
+    from["variant"]("read", options.read, io::strategy_named);
+    from("hints", options.hints)("band_bytes", options.band_bytes);
+}
+
+void read(const Fields& from, const Job& job, transpose::Options& options) {
+    kernel::TransposeTile tile{};
+    std::array<std::int64_t, 2> sides{};
+    const Fields variant = from["variant"];
+    read_repeated(from, options);
+    variant("algorithm", options.algorithm, transpose::algorithm_named)("kernel", options.plain, is_plain);
+    variant("tile", sides)("streaming", tile.streaming);
+    read_where_said(variant, "root_write", options.root_write, transpose::root_write_names, "root write mode");
+    from("band_bytes", options.stage_bytes)("queue", options.queue);
+    if (job.exchange != "none") {  // of an algorithm that has one
+        options.exchange = mpi::exchange_named(job.exchange, transpose::exchange_names);
+    }
+    options.grid = job.grid;
+    options.journal = job.journal;
+    if (sides[0] > 0 && sides[1] > 0) {
+        options.tile = kernel::TransposeTile{sides[0], sides[1], tile.streaming};
+    }
+}
+
+void read(const Fields& from, const Job& job, StencilOptions& options) {
+    std::array<std::int64_t, 2> tile{};
+    const Fields variant = from["variant"], stencil = from["stencil"];
+    read_repeated(from, options);
+    variant("halo", options.halo, stencil::halo_named)("depth", options.depth)("tile", tile);
+    variant("kernel", options.plain, is_plain)("reorder", options.reorder);
+    stencil("steps", options.steps)("radius", options.weights.radius)("weights", options.weights.values);
+    stencil("boundary", options.boundary, boundary_named)("planes", options.planes)("states", options.states);
+    stencil("snapshot_every", options.snapshot_every)("snapshots", options.snapshots);
+    stencil("until_change", options.until_change)("check_every", options.check_every);
+    options.exchange = stencil::exchange_named(job.exchange);
+    options.tile_rows = tile[0];
+    options.tile_columns = tile[1];
+    options.checkpoints = job.checkpoints;
+    options.grid = job.grid;
+}
+
+void read(const Fields& from, const Job& job, svd::Options& options) {
+    const Fields variant = from["variant"], svd = from["svd"];
+    read_repeated(from, options);
+    variant("algorithm", options.algorithm, svd::algorithm_named)("blocks", options.blocks);
+    read_where_said(variant, "start", options.start, svd::start_names, "start");
+    read_where_said(variant, "inner", options.inner, svd::inner_names, "inner solver");
+    svd("components", options.components)("values_only", options.values_only)("max_sweeps", options.max_sweeps);
+    svd("tolerance", options.tolerance)("off_squares", options.off_squares)("energy", options.energy);
+    svd("power", options.power)("oversample", options.oversample)("basis", options.basis)("seed", options.seed);
+    svd("keep_small", options.keep_small)("require_converged", options.require_converged);
+    svd("panel_bytes", options.panel_bytes)("qr_blocks", options.qr_blocks)("share_eigen", options.share_eigen);
+    options.exchange = svd::exchange_named(job.exchange);
+    options.checkpoints = job.checkpoints;
+}
+
+void read(const Fields& from, const Job&, MeasureOptions& options) {
+    from["measure"]("stop", options.stop)("cpus", options.cpus)("points", options.points);
 }
 
 /// Parses `text`, where only fields that may have fractions have them: the library would make any number a whole one,
 /// somehow.
-nlohmann::json parse_whole_numbers(const std::string& text) {
+json parse_whole_numbers(const std::string& text) {
     constexpr std::array<std::string_view, 10> fractions{"weights", "until_change", "tolerance", "off_squares",
                                                          "energy",  "relative",     "seconds",   "scale",
                                                          "every",   "ends"};
     std::string key;
-    return nlohmann::json::parse(text, [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-        if (event == nlohmann::json::parse_event_t::key) {
+    return json::parse(text, [&](int, json::parse_event_t event, json& value) {
+        if (event == json::parse_event_t::key) {
             key = value.get<std::string>();
         } else if (value.is_number_float() && std::find(fractions.begin(), fractions.end(), key) == fractions.end()) {
             throw UsageError("the job is not readable: '" + key + "' is " + value.dump() +
@@ -171,296 +504,88 @@ nlohmann::json parse_whole_numbers(const std::string& text) {
     });
 }
 
-}  // namespace
-
-Job parse_job(const std::string& text) {
+/// Calls `f`, which reads a job.
+template <class F> void say_what_is_unreadable(const F& f) {
     try {
-        const auto parsed = parse_whole_numbers(text);
-        if (const int version = parsed.at("protocol").get<int>(); version != protocol) {
-            throw UsageError("the job speaks protocol " + std::to_string(version) + ", this worker " +
-                             std::to_string(protocol) + "; front and worker come from different installations");
-        }
-        if (parsed.at("command") == "quit") {
-            Job job;
-            job.command = "quit";
-            return job;
-        }
-        Job job = parsed.get<Job>();
-        if (job.constants != 0 && job.constants != constants_digest()) {
-            throw UsageError("the job was planned by other constants than this worker's", -1, 0,
-                             "build.json next to the worker, or the front, is of another build: reinstall tilewise");
-        }
-        constexpr std::array<std::string_view, 3> places{"core", "socket", "node"};
-        index_of(places, job.place, "place");
-        return job;
-    } catch (const nlohmann::json::exception& error) {
+        f();
+    } catch (const json::exception& error) {
         throw UsageError(std::string("the job is not readable: ") + error.what());
     }
 }
 
-Dtype dtype_of(const std::string& name) {
-    const auto dtype = dtype_named(name);
-    if (!dtype) {
-        throw UsageError("unknown dtype '" + name + "'");
-    }
-    return *dtype;
+}  // namespace
+
+Job parse_job(const std::string& text) {
+    Job job;
+    say_what_is_unreadable([&] {
+        json parsed = parse_whole_numbers(text);
+        read(Fields(parsed), job);
+        for (const char* whole : {"inputs", "output", "journal"}) {  // which may be large, and is in the job by now
+            parsed.erase(whole);
+        }
+        job.text = std::make_shared<const json>(std::move(parsed));
+    });
+    return job;
 }
 
-multiply::Options options_of(const Job& job) {
-    const VariantFields& v = job.variant;
-    multiply::Options options;
-    fill(options, job);
-    options.algorithm = multiply::algorithm_named(v.algorithm);
-    options.exchange = multiply::exchange_named(v.exchange);
-    options.grid = {v.grid[0], v.grid[1]};
-    options.copies = v.copies;
-    options.kernel = kernel::kernel_named(v.kernel);
-    options.overflow = enum_named<multiply::Overflow>(multiply::overflow_names, job.overflow, "overflow mode");
-    options.symmetric = job.symmetric;
-    options.tolerance = job.tolerance;
-    options.stage = {.m = job.stage[0], .n = job.stage[1], .k = job.stage[2]};
-    options.read_back = job.read_back;
-    options.journal = journal_of(job);
+template <class Options> Options options_of(const Job& job) {
+    Options options;
+    say_what_is_unreadable([&] { read(Fields(*job.text), job, options); });
     return options;
 }
 
-convert::Options convert_options_of(const Job& job) {
-    convert::Options options;
-    fill_files(options, job.variant, job);
-    options.grid = {job.variant.grid[0], job.variant.grid[1]};
-    options.band_bytes = job.band_bytes;
-    options.read_back = job.read_back;
-    if (job.convert) {
-        options.first_row = job.convert->row;
-        options.first_column = job.convert->column;
-        options.scale = job.convert->scale;
-    }
-    return options;
-}
+template multiply::Options options_of(const Job& job);
+template transpose::Options options_of(const Job& job);
+template StencilOptions options_of(const Job& job);
+template svd::Options options_of(const Job& job);
+template ConvertOptions options_of(const Job& job);
+template norm::Options options_of(const Job& job);
+template MeasureOptions options_of(const Job& job);
 
-norm::Options norm_options_of(const Job& job) {
-    return {.read = io::strategy_named(job.variant.read), .hints = job.hints, .band_bytes = job.band_bytes};
-}
-
-transpose::Options transpose_options_of(const Job& job) {
-    using transpose::RootWrite;
-    const VariantFields& v = job.variant;
-    transpose::Options options;
-    fill(options, job);
-    options.algorithm = transpose::algorithm_named(v.algorithm);
-    if (v.exchange != "none") {  // of an algorithm that has one
-        options.exchange = mpi::exchange_named(v.exchange, transpose::exchange_names);
+OneToOne one_to_one(const Job& job, bool transposed) {
+    if (job.inputs.size() == 1 && without_numbers()) {  // and so without an output
+        const io::Region& from = job.inputs[0];
+        io::Region to;
+        to.name = "nothing";
+        to.dtype = from.dtype;
+        to.rows = transposed ? from.logical_columns() : from.logical_rows();
+        to.columns = transposed ? from.logical_rows() : from.logical_columns();
+        return {from, to};
     }
-    options.grid = {v.grid[0], v.grid[1]};
-    options.plain = kernel::kernel_named(v.kernel) == kernel::Kernel::plain;
-    options.root_write = named_or(RootWrite::rows, transpose::root_write_names, v.root_write, "root write mode");
-    options.stage_bytes = job.band_bytes;
-    options.queue = job.queue;
-    options.journal = journal_of(job);
-    if (v.tile[0] > 0 && v.tile[1] > 0) {
-        options.tile = kernel::TransposeTile{v.tile[0], v.tile[1], v.streaming};
+    if (job.inputs.size() != 1 || !job.output) {
+        throw UsageError(job.command + " takes one input and an output");
     }
-    return options;
+    return {job.inputs[0], *job.output};
 }
-
-stencil::Options stencil_options_of(const Job& job) {
-    if (!job.stencil) {
-        throw UsageError("a stencil job needs its weights");
-    }
-    const VariantFields& v = job.variant;
-    const StencilFields& s = *job.stencil;
-    stencil::Options options;
-    fill(options, job);
-    options.steps = s.steps;
-    options.weights = {.radius = s.radius, .values = s.weights};
-    options.boundary = boundary_named(s.boundary);
-    options.planes = s.planes;
-    options.snapshot_every = s.snapshot_every;
-    options.until_change = s.until_change;
-    options.check_every = s.check_every;
-    options.exchange = stencil::exchange_named(v.exchange);
-    options.halo = stencil::halo_named(v.halo);
-    options.depth = v.depth;
-    options.tile_rows = v.tile[0];
-    options.tile_columns = v.tile[1];
-    for (const RegionFields& state : s.states) {
-        options.states.push_back(region_of(state));
-    }
-    options.checkpoints = checkpoints_of(job);
-    options.grid = {v.grid[0], v.grid[1]};
-    options.plain = kernel::kernel_named(v.kernel) == kernel::Kernel::plain;
-    return options;
-}
-
-svd::Options svd_options_of(const Job& job) {
-    if (!job.svd) {
-        throw UsageError("an svd job needs the field 'svd'");
-    }
-    const VariantFields& v = job.variant;
-    const SvdFields& s = *job.svd;
-    svd::Options options;
-    fill(options, job);
-    options.algorithm = svd::algorithm_named(v.algorithm);
-    options.exchange = svd::exchange_named(v.exchange);
-    options.blocks = v.blocks;
-    options.qr_blocks = s.qr_blocks;
-    options.share_eigen = s.share_eigen;
-    options.start = named_or(svd::StartKind::eigen, svd::start_names, v.start, "start");
-    options.inner = named_or(kernel::Inner::blocks, svd::inner_names, v.inner, "inner solver");
-    options.components = s.components;
-    options.values_only = s.values_only;
-    options.max_sweeps = s.max_sweeps;
-    options.tolerance = s.tolerance;
-    options.off_squares = s.off_squares;
-    options.energy = s.energy;
-    options.power = s.power;
-    options.oversample = s.oversample;
-    options.basis = s.basis;
-    options.seed = s.seed;
-    options.keep_small = s.keep_small;
-    options.require_converged = s.require_converged;
-    options.panel_bytes = s.panel_bytes;
-    options.checkpoints = checkpoints_of(job);
-    return options;
-}
-
-svd::Files svd_files_of(const Job& job) {
-    if (!job.svd || !job.svd->s) {
-        throw UsageError("an svd job needs the output of the singular values");
-    }
-    const auto region = [](const std::optional<RegionFields>& fields) {
-        return fields ? std::optional(region_of(*fields)) : std::nullopt;
-    };
-    return {.u = region(job.svd->u), .s = region_of(*job.svd->s), .vt = region(job.svd->vt), .us = region(job.svd->us)};
-}
-
-static nlohmann::json description() {
-    const auto blas = kernel::blas_facts();
-    return {{"protocol", protocol},
-            {"job", field_names<Job>()},
-            {"region", field_names<RegionFields>()},
-            {"tile", field_names<TileFields>()},
-            {"variant", field_names<VariantFields>()},
-            {"stencil", field_names<StencilFields>()},
-            {"svd", field_names<SvdFields>()},
-            {"stack", field_names<StackFields>()},
-            {"convert", field_names<ConvertFields>()},
-            {"measure", field_names<MeasureFields>()},
-            {"site", field_names<io::Site>()},
-            {"made", field_names<io::Made>()},
-            {"seen", field_names<io::Seen>()},
-            {"stop", field_names<measure::Stop>()},
-            {"point", field_names<measure::Point>()},
-            {"kinds", names_of(measure::kinds)},
-            {"algorithms",
-             {{"multiply", names_of(multiply::algorithms)},
-              {"transpose", names_of(transpose::algorithms)},
-              {"stencil", {"sweeps"}},
-              {"svd", names_of(svd::algorithms)}}},
-            {"exchanges",
-             {{"multiply", multiply::exchange_names},
-              {"transpose", transpose::exchange_names},
-              {"stencil", stencil::exchange_names},
-              {"svd", svd::exchange_names}}},
-            {"halos", stencil::halo_names},
-            {"boundaries", boundary_names},
-            {"constants", nlohmann::json::parse(constants_text())},
-            {"io", names_of(io::strategies)},
-            {"dtypes", names_of(dtypes)},
-            {"version", build_version()},
-            {"compiler", build_compiler()},
-            {"mpi_library", mpi::library_version()},  // may be asked before MPI is started
-            {"mpi_file", mpi::library_file()},
-            {"blas", blas.library},
-            {"blas_kernel", blas.kernel},
-            {"backends", backends()},
-            {"survives", mpi::can_survive()}};
-}
-
-std::string describe() { return description().dump(2); }
 
 namespace {
 
-std::uint64_t hexadecimal(const std::string& digits) {
-    std::uint64_t value = 0;
-    const char* end = digits.data() + digits.size();
-    if (digits.empty() || std::from_chars(digits.data(), end, value, 16).ptr != end) {
-        throw UsageError("the journal says '" + digits + "' where a hexadecimal number should be");
-    }
-    return value;
+template <class T> void ask(Asked& asked, std::string_view kind) {
+    T value{};
+    read(Fields(asked, kind), value);
 }
 
-std::vector<io::Standing> pieces_of(const std::vector<StandingFields>& fields) {
-    std::vector<io::Standing> pieces;
-    for (const StandingFields& piece : fields) {
-        const auto& [top, bottom, left, right] = piece.block;
-        pieces.push_back({piece.start, {{top, bottom}, {left, right}}, hexadecimal(piece.sum)});
-    }
-    return pieces;
+template <class... Options> void ask_for_options(Asked& asked) {
+    std::tuple<Options...> all;
+    (read(Fields(asked, "job"), Job{}, std::get<Options>(all)), ...);
 }
 
 }  // namespace
 
-io::JournalOptions journal_of(const Job& job) {
-    if (!job.journal) {
-        return {};
-    }
-    return {.folder = job.journal->folder,
-            .start = job.journal->start,
-            .flushed = job.sync,
-            .standing = pieces_of(job.journal->standing)};
-}
-
-io::CheckpointOptions checkpoints_of(const Job& job) {
-    if (!job.journal || job.journal->slots.empty()) {
-        return {};
-    }
-    io::CheckpointOptions options{.folder = job.journal->folder,
-                                  .start = job.journal->start,
-                                  .flushed = job.sync,
-                                  .every = job.journal->every,
-                                  .ends = job.journal->ends,
-                                  .slots = {},
-                                  .saved = {}};
-    for (const RegionFields& slot : job.journal->slots) {
-        options.slots.push_back(region_of(slot));
-    }
-    for (const SavedFields& saved : job.journal->saved) {
-        io::Saved& state = options.saved.emplace_back(
-            io::Saved{.slot = saved.slot, .version = saved.version, .facts = {}, .pieces = pieces_of(saved.pieces)});
-        for (const std::string& fact : saved.facts) {
-            state.facts.push_back(std::bit_cast<double>(hexadecimal(fact)));
-        }
-    }
-    return options;
-}
-
-void add_resumed(Outcome& outcome, const std::optional<io::Resumed>& resumed) {
-    if (!resumed || resumed->started == 0) {
-        return;
-    }
-    outcome.result.add(
-        "resumed",
-        {{"starts", resumed->started + 1}, {"kept_pieces", resumed->kept}, {"spoilt_pieces", resumed->spoilt}});
-    if (resumed->spoilt > 0) {
-        outcome.warnings.push_back(std::to_string(resumed->spoilt) + (resumed->spoilt == 1 ? " piece" : " pieces") +
-                                   " of the result did not hold what the journal says, and went through the job again");
-    }
-}
-
-void add_resumed(Outcome& outcome, const std::optional<io::Restored>& restored) {
-    if (!restored || restored->started == 0) {
-        return;
-    }
-    outcome.result.add("resumed", {{"starts", restored->started + 1},
-                                   {"sweeps", restored->version.value_or(0)},
-                                   {"spoilt_checkpoints", restored->spoilt}});
-    if (restored->spoilt > 0) {
-        outcome.warnings.push_back(
-            (restored->spoilt == 1 ? std::string("a checkpoint") : std::string("two checkpoints")) +
-            " did not hold what the journal says; the job went on from " +
-            (restored->version ? "sweep " + std::to_string(*restored->version) : std::string("the beginning")));
-    }
+Asked fields_of_jobs() {
+    Asked asked;
+    ask<Job>(asked, "job");
+    ask<io::Region>(asked, "region");
+    ask<io::Tile>(asked, "tile");
+    ask<Stack>(asked, "stack");
+    ask<io::Site>(asked, "site");
+    ask<io::Made>(asked, "made");
+    ask<io::Seen>(asked, "seen");
+    ask<measure::Stop>(asked, "stop");
+    ask<measure::Point>(asked, "point");
+    ask_for_options<multiply::Options, transpose::Options, StencilOptions, svd::Options, ConvertOptions,
+                    MeasureOptions>(asked);
+    return asked;
 }
 
 }  // namespace tilewise::worker

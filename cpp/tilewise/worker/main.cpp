@@ -149,8 +149,7 @@ void unpack_samples(const std::string& text, std::ostream& out) {
     io::ChunkUnpacker::Memory memory;
     Array<std::byte> row;
     std::atomic<std::int64_t> read = 0, calls = 0;
-    for (const RegionFields& fields : job.inputs) {
-        const io::Region region = region_of(fields);
+    for (const io::Region& region : job.inputs) {
         if (region.chunks == nullptr) {
             throw UsageError(region.name + " is not in chunks");
         }

@@ -261,33 +261,58 @@ Json gather_record(const Context& context, const Binding& binding, std::vector<J
     int major = 0, minor = 0;
     check(MPI_Get_version(&major, &minor), "MPI_Get_version");
     const auto blas = kernel::blas_facts();
-    return Json{
-        {"event", "record"},
-        {"ranks", ranks},
-        {"seconds", seconds},
-        {"samples", samples},
-        {"bytes", bytes},
-        {"messages", messages},
-        {"io_calls", io_calls},
-        {"flops", outcome.flops},
-        {"peak_flops", peak_flops > 0 ? Json(peak_flops) : Json()},
-        {"verification", verification_of(outcome.verification)},
-        {"result", outcome.result},
-        {"slices", outcome.slices},
-        {"exchange", job.variant.exchange},
-        {"warnings", outcome.warnings},
-        {"losses", outcome.losses},
-        {"environment",
-         {{"mpi_library", mpi::library_version()},
-          {"mpi_standard", std::to_string(major) + "." + std::to_string(minor)},
-          {"blas", blas.library},
-          {"blas_kernel", blas.kernel},
-          {"gemm_kernel", job.command == "multiply"
-                              ? kernel::gemm_kernel_name(kernel::kernel_named(job.variant.kernel), dtype_of(job.dtype))
-                              : ""},
-          {"worker_version", build_version()},
-          {"compiler", build_compiler()}}},
-        {"oversubscribed", binding.oversubscribed}};
+    return Json{{"event", "record"},
+                {"ranks", ranks},
+                {"seconds", seconds},
+                {"samples", samples},
+                {"bytes", bytes},
+                {"messages", messages},
+                {"io_calls", io_calls},
+                {"flops", outcome.flops},
+                {"peak_flops", peak_flops > 0 ? Json(peak_flops) : Json()},
+                {"verification", verification_of(outcome.verification)},
+                {"result", outcome.result},
+                {"slices", outcome.slices},
+                {"exchange", job.exchange},
+                {"warnings", outcome.warnings},
+                {"losses", outcome.losses},
+                {"environment",
+                 {{"mpi_library", mpi::library_version()},
+                  {"mpi_standard", std::to_string(major) + "." + std::to_string(minor)},
+                  {"blas", blas.library},
+                  {"blas_kernel", blas.kernel},
+                  {"gemm_kernel", outcome.gemm_kernel},
+                  {"worker_version", build_version()},
+                  {"compiler", build_compiler()}}},
+                {"oversubscribed", binding.oversubscribed}};
+}
+
+void add_resumed(Outcome& outcome, const std::optional<io::Resumed>& resumed) {
+    if (!resumed || resumed->started == 0) {
+        return;
+    }
+    outcome.result.add(
+        "resumed",
+        {{"starts", resumed->started + 1}, {"kept_pieces", resumed->kept}, {"spoilt_pieces", resumed->spoilt}});
+    if (resumed->spoilt > 0) {
+        outcome.warnings.push_back(std::to_string(resumed->spoilt) + (resumed->spoilt == 1 ? " piece" : " pieces") +
+                                   " of the result did not hold what the journal says, and went through the job again");
+    }
+}
+
+void add_resumed(Outcome& outcome, const std::optional<io::Restored>& restored) {
+    if (!restored || restored->started == 0) {
+        return;
+    }
+    outcome.result.add("resumed", {{"starts", restored->started + 1},
+                                   {"sweeps", restored->version.value_or(0)},
+                                   {"spoilt_checkpoints", restored->spoilt}});
+    if (restored->spoilt > 0) {
+        outcome.warnings.push_back(
+            (restored->spoilt == 1 ? std::string("a checkpoint") : std::string("two checkpoints")) +
+            " did not hold what the journal says; the job went on from " +
+            (restored->version ? "sweep " + std::to_string(*restored->version) : std::string("the beginning")));
+    }
 }
 
 }  // namespace tilewise::worker

@@ -49,37 +49,28 @@ std::string spread_of(const multiply::NotFinite& odd, const io::Region& a, const
 }
 
 Outcome run_multiply(Context& context, const Job& job) {
-    io::Region a, b;
-    std::optional<io::Region> c;
-    Dtype dtype{};
     multiply::Options options;
     mpi::together(context.comm, [&] {
         if (job.inputs.size() != 2) {
             throw UsageError("multiply takes two inputs");
         }
-        a = region_of(job.inputs[0]);
-        b = region_of(job.inputs[1]);
-        dtype = dtype_of(job.dtype);
-        options = options_of(job);
-        if (job.output) {
-            c = region_of(*job.output);
-            if (c->dtype != dtype || c->rows != a.logical_rows() || c->columns != b.logical_columns()) {
-                throw UsageError(c->name + ": the product is written as " + std::string(name_of(dtype)));
-            }
+        options = options_of<multiply::Options>(job);
+        if (const auto& c = job.output; c && (c->dtype != job.dtype || c->rows != job.inputs[0].logical_rows() ||
+                                              c->columns != job.inputs[1].logical_columns())) {
+            throw UsageError(c->name + ": the product is written as " + std::string(name_of(job.dtype)));
         }
     });
-    const auto done = multiply::multiply(context, a, b, c ? &*c : nullptr, dtype, options);
+    const io::Region &a = job.inputs[0], &b = job.inputs[1];
+    const Dtype dtype = job.dtype;
+    const auto done = multiply::multiply(context, a, b, job.output ? &*job.output : nullptr, dtype, options);
     std::int64_t most = 0;
     mpi::check(MPI_Reduce(&done.ideal_exchanged, &most, 1, MPI_INT64_T, MPI_MAX, 0, context.comm.get()), "MPI_Reduce");
-    Outcome outcome;
-    outcome.flops = done.flops;
-    outcome.working = done.working;
-    outcome.verification = done.verification;
-    outcome.samples = done.samples;
+    Outcome outcome{done};
+    outcome.gemm_kernel = kernel::gemm_kernel_name(options.kernel, dtype);
     const multiply::NotFinite& odd = done.not_finite;
     outcome.result = {{"exchanged_ideal_max_rank", most},
                       {"symmetric", options.symmetric},
-                      {"stage", job.stage},
+                      {"stage", std::array{options.stage.m, options.stage.n, options.stage.k}},
                       {"non_finite", odd.c},
                       {"input_non_finite", std::array{odd.a, odd.b}}};
     if (odd.c > 0) {
@@ -101,26 +92,18 @@ Outcome run_multiply(Context& context, const Job& job) {
     return outcome;
 }
 
-/// The files of a command that makes one out of one, and what else the job says of it. @note Collective.
-template <class Options>
-std::pair<OneToOne, Options> asked(const Context& context, const Job& job, Options (*options_of)(const Job& job)) {
-    std::pair<OneToOne, Options> all;
-    mpi::together(context.comm, [&] { all = {one_to_one(job), options_of(job)}; });
-    return all;
-}
-
 /// Also the making of a matrix: its input is then a generated one.
 Outcome run_convert(Context& context, const Job& job) {
-    const auto [files, options] = asked(context, job, convert_options_of);
+    OneToOne files;
+    ConvertOptions options;
+    mpi::together(context.comm, [&] {
+        files = one_to_one(job);
+        options = options_of<ConvertOptions>(job);
+    });
     const auto done = convert::convert(context, files.from, files.to, options);
-    Outcome outcome;
-    outcome.working = done.working;
-    if (done.holds) {
-        outcome.verification =
-            Verification{.method = "read_back", .passed = *done.holds, .error = *done.holds ? 0.0 : 1.0};
-    }
+    Outcome outcome{done};
     outcome.result = {{"changed_numbers", done.changed}};
-    if (job.convert) {
+    if (options.is_part) {
         outcome.result.add("first_row", options.first_row);
         outcome.result.add("first_column", options.first_column);
         outcome.result.add("scale", options.scale ? Json(*options.scale) : Json(nullptr));
@@ -133,18 +116,16 @@ Outcome run_convert(Context& context, const Job& job) {
 }
 
 Outcome run_norm(Context& context, const Job& job) {
-    io::Region a;
     norm::Options options;
     mpi::together(context.comm, [&] {
         if (job.inputs.size() != 1 || job.output) {
             throw UsageError("norm takes one input, and has no output");
         }
-        a = region_of(job.inputs[0]);
-        options = norm_options_of(job);
+        options = options_of<norm::Options>(job);
     });
+    const io::Region& a = job.inputs[0];
     const norm::Norms done = norm::norms(context, a, options);
-    Outcome outcome;
-    outcome.working = done.working;
+    Outcome outcome{done};
     outcome.result = {{"frobenius", done.frobenius}, {"one", done.one},
                       {"infinity", done.infinity},   {"max", done.max},
                       {"nan_numbers", done.nans},    {"infinite_numbers", done.infinities}};
@@ -156,12 +137,14 @@ Outcome run_norm(Context& context, const Job& job) {
 }
 
 Outcome run_transpose(Context& context, const Job& job) {
-    const auto [files, options] = asked(context, job, transpose_options_of);
+    OneToOne files;
+    transpose::Options options;
+    mpi::together(context.comm, [&] {
+        files = one_to_one(job, true);
+        options = options_of<transpose::Options>(job);
+    });
     const auto done = transpose::transpose(context, files.from, files.to, options);
-    Outcome outcome;
-    outcome.working = done.working;
-    outcome.verification = done.verification;
-    outcome.samples = done.samples;
+    Outcome outcome{done};
     outcome.result = {{"turned", done.transposed}};
     add_resumed(outcome, done.resumed);
     return outcome;
@@ -178,14 +161,14 @@ constexpr std::array commands{Command{"multiply", run_multiply}, Command{"transp
 
 /// What was lost of numbers in texts, of each input that has any. @note Collective.
 std::vector<Json> losses_of(Context& context, const Job& job) {
-    const auto is_text = [](const RegionFields& input) { return input.encoding == "text"; };
+    const auto is_text = [](const io::Region& input) { return input.text.has_value(); };
     if (std::none_of(job.inputs.begin(), job.inputs.end(), is_text)) {
         return {};
     }
     const bool any = mpi::any_of(context.comm, context.ledger.met_loss());
     std::vector<Json> losses;
     for (std::size_t input = 0; any && input < job.inputs.size(); ++input) {
-        const io::Region region = region_of(job.inputs[input]);
+        const io::Region& region = job.inputs[input];
         if (!region.text || is_integer(region.dtype)) {  // integers are exact
             continue;
         }
@@ -205,32 +188,26 @@ std::vector<Json> losses_of(Context& context, const Job& job) {
     return losses;
 }
 
-/// `asked` as it is done where the ranks are: only now does anybody know whether they share a node.
-Job as_placed(const Job& asked, bool one_node) {
-    Job job = asked;
-    if (!one_node && !job.variant.between_nodes.empty()) {
-        job.variant.exchange = job.variant.between_nodes;
-    }
-    return job;
-}
-
 }  // namespace
 
 void run(const mpi::Communicator& comm, const Job& asked, const std::vector<int>& lost) {
     mpi::together(comm, [&] {
-        if (asked.variant.ranks != comm.size()) {
-            throw LauncherError("the job is for " + std::to_string(asked.variant.ranks) + " ranks, and " +
+        if (asked.ranks != comm.size()) {
+            throw LauncherError("the job is for " + std::to_string(asked.ranks) + " ranks, and " +
                                 std::to_string(comm.size()) + " were started");
         }
     });
-    const Binding binding = bind(comm, asked.variant.threads, asked.bind, asked.place);
-    const Job job = as_placed(asked, binding.node_ranks == comm.size());
+    const Binding binding = bind(comm, asked.threads, asked.bind, asked.place);
+    Job job = asked;  // as it is done where the ranks are: only now does anybody know whether they share a node
+    if (binding.node_ranks < comm.size() && !job.between_nodes.empty()) {
+        job.exchange = job.between_nodes;
+    }
     if (binding.node == comm.rank()) {
         take_names_from_segments();  // `bind` has heard of every rank
     }
     const std::vector<Json> ranks = gather_ranks(comm, binding);
     Ledger ledger;
-    Context context{comm, ledger, job.variant.threads};
+    Context context{comm, ledger, job.threads};
     Ledger::Hook on_enter = fault_hook(job.fault, comm.rank());
     if (comm.rank() == 0) {
         emit({{"event", "started"}, {"ranks", ranks}});
@@ -260,7 +237,9 @@ void run(const mpi::Communicator& comm, const Job& asked, const std::vector<int>
     mpi::together(comm, [&] { command = &commands.at(index_of(commands, job.command, "command")); });
     Outcome outcome = job.stack ? run_stack(context, job, command->run) : command->run(context, job);
     if (!lost.empty()) {
-        outcome.result.add("survived", {{"lost_ranks", lost}, {"ranks", comm.size()}, {"grid", job.variant.grid}});
+        outcome.result.add(
+            "survived",
+            {{"lost_ranks", lost}, {"ranks", comm.size()}, {"grid", std::array{job.grid.rows, job.grid.columns}}});
         std::string who = lost.size() == 1 ? "rank" : "ranks";
         for (const int rank : lost) {
             who += ' ' + std::to_string(rank);
@@ -272,7 +251,7 @@ void run(const mpi::Communicator& comm, const Job& asked, const std::vector<int>
         // What a rank waits for at the end belongs to the last thing that it did.
         const bool proved_last = outcome.verification && (outcome.verification->method == "serial" || !job.output ||
                                                           job.command == "transpose" || job.command == "stencil");
-        const bool writes = job.output || job.svd;
+        const bool writes = job.output || job.parts;
         const Phase alone = comm.size() > 1 ? Phase::exchange : Phase::compute;  // one rank exchanges nothing
         const Timed timed(ledger, proved_last ? Phase::verify : writes ? Phase::output : alone, "");
         comm.barrier();
@@ -284,7 +263,7 @@ void run(const mpi::Communicator& comm, const Job& asked, const std::vector<int>
     }
     // Rank 0 knows: where it computes alone, the others have counted nothing.
     const bool computed = !is_simulated && mpi::of_root(comm, outcome.flops) > 0;
-    const double peak = computed ? measure::peak(context, dtype_of(job.dtype)) : 0;
+    const double peak = computed ? measure::peak(context, job.dtype) : 0;
     if (!job.trace.empty()) {
         write_trace(context, message_trace(), job.command, job.trace);
     }

@@ -18,15 +18,11 @@
 namespace tilewise::worker {
 
 /// What every command says when it is done, whatever it did: what the record is made of beside the books.
-struct Outcome {
-    std::optional<Verification> verification;
-    std::vector<Sample> samples;
-    double flops = 0;                   ///< of all ranks, one repetition
-    bool working = true;                ///< whether this rank had anything to do
-    Json result = Json::object();       ///< what the command itself has to say; rank 0's counts
-    std::vector<std::string> warnings;  ///< rank 0's count
-    std::vector<Json> losses;           ///< of numbers in texts, each with its input; the same on all ranks
-    std::vector<Json> slices;           ///< of a stack: result, verification and warnings of each; rank 0's count
+struct Outcome : tilewise::Outcome {
+    std::string gemm_kernel = {};   ///< of a product
+    Json result = Json::object();   ///< what the command itself has to say; rank 0's counts
+    std::vector<Json> losses = {};  ///< of numbers in texts, each with its input; the same on all ranks
+    std::vector<Json> slices = {};  ///< of a stack: result, verification and warnings of each; rank 0's count
     /// What is measured once the books are closed; may add to `result`. Collective.
     std::function<void(Outcome& outcome)> afterwards = {};
 };
@@ -80,7 +76,7 @@ struct Binding {
 /// @note Collective.
 Binding bind(const mpi::Communicator& comm, int threads, bool wanted, const std::string& place);
 
-// What the record says of a job that went on after a death: job.cpp.
+// What the record says of a job that went on after a death: record.cpp.
 
 /// What was found where the job went on from pieces of its result.
 void add_resumed(Outcome& outcome, const std::optional<io::Resumed>& resumed);

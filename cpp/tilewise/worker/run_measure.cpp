@@ -109,12 +109,8 @@ Json said(const measure::Measurement& measured) {
 }  // namespace
 
 Outcome run_measure(Context& context, const Job& job) {
-    mpi::together(context.comm, [&] {
-        if (!job.measure) {
-            throw UsageError("a measure job needs the field 'measure'");
-        }
-    });
-    const MeasureFields& wanted = *job.measure;
+    MeasureOptions wanted;
+    mpi::together(context.comm, [&] { wanted = options_of<MeasureOptions>(job); });
     pin(context, wanted.cpus);
     wake();
     const measure::Clock clock = measure::look_at_clock();

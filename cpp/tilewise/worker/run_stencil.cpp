@@ -107,38 +107,27 @@ void add_roofline(Context& context, stencil::Fields& fields, double rate, Outcom
 }  // namespace
 
 Outcome run_stencil(Context& context, const Job& job) {
-    io::Region from, to;
-    std::vector<io::Region> snapshots;
-    stencil::Options options;
-    Dtype dtype{};
+    OneToOne files;
+    StencilOptions options;
     mpi::together(context.comm, [&] {
-        const OneToOne files = one_to_one(job);
-        options = stencil_options_of(job);
-        dtype = dtype_of(job.dtype);
+        files = one_to_one(job);
+        options = options_of<StencilOptions>(job);
         options.snapshot_done = [](std::int64_t index) { emit({{"event", "snapshot"}, {"index", index}}); };
-        from = files.from;
-        to = files.to;
-        for (const RegionFields& fields : job.stencil->snapshots) {
-            snapshots.push_back(region_of(fields));
-        }
     });
-    if (job.variant.reorder) {
+    if (options.reorder) {
         const bool periodic = options.boundary == kernel::Boundary::periodic;
         options.order = mpi::cartesian_order(context.comm, options.grid, periodic);
     }
-    const auto done = stencil::stencil(context, from, to, snapshots, dtype, options);
+    const auto done = stencil::stencil(context, files.from, files.to, options.snapshots, job.dtype, options);
     const double flops_per_point = stencil::plain_flops_per_point(options.weights);
-    Outcome outcome;
+    Outcome outcome{done};
     outcome.flops = done.point_sweeps * flops_per_point;
-    outcome.working = done.working;
-    outcome.verification = done.verification;
-    outcome.samples = done.samples;
     outcome.result = result_of(done, flops_per_point);
-    if (job.variant.reorder) {
+    if (options.reorder) {
         outcome.result.add("order", options.order);
         outcome.result.add("moved_ranks", moved(options.order));
     }
-    outcome.warnings = warnings_of(done, to.dtype, options);
+    outcome.warnings = warnings_of(done, files.to.dtype, options);
     add_resumed(outcome, done.restored);
     outcome.afterwards = [&context, fields = done.fields, rate = points_per_second(done)](Outcome& finished) {
         add_roofline(context, *fields, rate, finished);

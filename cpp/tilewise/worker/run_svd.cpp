@@ -57,26 +57,18 @@ Json result_of(const svd::Diagnostics& diagnostics) {
 }  // namespace
 
 Outcome run_svd(Context& context, const Job& job) {
-    io::Region a;
-    svd::Files files;
     svd::Options options;
-    Dtype dtype{};
     mpi::together(context.comm, [&] {
         if (job.inputs.size() != 1) {
             throw UsageError("svd takes one input");
         }
-        a = region_of(job.inputs[0]);
-        files = svd_files_of(job);
-        options = svd_options_of(job);
-        dtype = dtype_of(job.dtype);
+        options = options_of<svd::Options>(job);
+        if (!job.parts) {
+            throw UsageError("an svd job needs the output of the singular values");
+        }
     });
-    const auto done = svd::decompose(context, a, files, dtype, options);
-    Outcome outcome;
-    outcome.flops = done.flops;
-    outcome.working = done.working;
-    outcome.verification = done.verification;
-    outcome.samples = done.samples;
-    outcome.warnings = done.warnings;
+    const auto done = svd::decompose(context, job.inputs[0], *job.parts, job.dtype, options);
+    Outcome outcome{done};
     outcome.result = result_of(done.diagnostics);
     add_resumed(outcome, done.restored);
     return outcome;

@@ -34,7 +34,7 @@ std::string slice_name(std::string name, const Index& index) {
 }
 
 /// Moves `region` to its slice; one without steps is the same for every slice.
-void move_to(RegionFields& region, const Index& index) {
+void move_to(io::Region& region, const Index& index) {
     if (region.steps.empty()) {
         return;
     }
@@ -50,8 +50,9 @@ template <class Change> void for_each_region(Job& job, const Change& change) {
     if (job.output) {
         change(*job.output);
     }
-    if (job.svd) {
-        for (auto* region : {&job.svd->u, &job.svd->s, &job.svd->vt, &job.svd->us}) {
+    if (job.parts) {
+        change(job.parts->s);
+        for (auto* region : {&job.parts->u, &job.parts->vt, &job.parts->us}) {
             if (*region) {
                 change(**region);
             }
@@ -66,14 +67,22 @@ void require_sound(const Job& job) {
         }
     }
     Job copy = job;
-    for_each_region(copy, [&](const RegionFields& region) {
+    for_each_region(copy, [&](const io::Region& region) {
         if (!region.steps.empty() && region.steps.size() != job.stack->extents.size()) {
             throw UsageError(region.name + ": a stack has a step for each of its axes");
+        }
+        std::int64_t first = region.offset;
+        for (std::size_t axis = 0; axis < region.steps.size(); ++axis) {
+            const std::int64_t steps = std::max<std::int64_t>(job.stack->extents[axis] - 1, 0);
+            first += std::min<std::int64_t>(0, region.steps[axis] * steps);
+        }
+        if (first < 0) {
+            throw UsageError(region.name + ": negative size or offset");
         }
     });
 }
 
-std::int64_t count_of(const StackFields& stack) {
+std::int64_t count_of(const Stack& stack) {
     std::int64_t count = 1;
     for (const std::int64_t extent : stack.extents) {
         count *= extent;
@@ -85,9 +94,8 @@ std::int64_t count_of(const StackFields& stack) {
 Error naming_slice(const Error& error, const Job& slice, int rank) {
     const std::string& name = slice.inputs.at(0).name;
     const std::string what = error.what();
-    const bool named = std::any_of(slice.inputs.begin(), slice.inputs.end(), [&](const RegionFields& input) {
-        return what.find(input.name) != std::string::npos;
-    });
+    const bool named = std::any_of(slice.inputs.begin(), slice.inputs.end(),
+                                   [&](const io::Region& input) { return what.find(input.name) != std::string::npos; });
     return {error.kind(), named ? what : name + ": " + what, rank, error.error_number(), error.advice()};
 }
 
@@ -101,6 +109,7 @@ void add(Outcome& all, Outcome one) {
         all.samples[i].exchange += one.samples[i].exchange;
         all.samples[i].both += one.samples[i].both;
     }
+    all.gemm_kernel = one.gemm_kernel;
     all.verification = one.verification;
     all.slices.push_back(
         Json{{"result", one.result}, {"verification", verification_of(one.verification)}, {"warnings", one.warnings}});
@@ -215,7 +224,7 @@ Job slice_of(const Job& stack, std::int64_t number) {
     }
     Job slice = stack;
     slice.stack.reset();
-    for_each_region(slice, [&](RegionFields& region) { move_to(region, index); });
+    for_each_region(slice, [&](io::Region& region) { move_to(region, index); });
     return slice;
 }
 

@@ -21,21 +21,15 @@ namespace {
 bool lost_ranks = false;
 
 /// The grid of `ranks` ranks that is most like a square, or a line, where it was one.
-std::array<int, 2> grid_of(int ranks, const std::array<int, 2>& was) {
-    if (was[1] == 1) {
+grid::Grid grid_of(int ranks, const grid::Grid& was) {
+    if (was.columns == 1) {
         return {ranks, 1};
     }
     int rows = 1;
-    for (int each = 1; was[0] > 1 && each * each <= ranks; ++each) {
+    for (int each = 1; was.rows > 1 && each * each <= ranks; ++each) {
         rows = ranks % each == 0 ? each : rows;
     }
     return {rows, ranks / rows};
-}
-
-std::string hexadecimal(std::uint64_t value) {
-    char digits[17];
-    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(value));
-    return digits;
 }
 
 /// What the logs of a journal say by now, for ranks that go on without a new start of the job by its front.
@@ -102,7 +96,7 @@ Logged read_logs(const std::string& folder) {
 }
 
 /// What is done by now, as the logs say, into the job's journal. @note Collective.
-void take_stock(const mpi::Communicator& comm, JournalFields& journal) {
+void take_stock(const mpi::Communicator& comm, io::JournalOptions& journal) {
     Logged logged;
     mpi::together(comm, [&] {
         if (comm.rank() == 0) {
@@ -121,12 +115,7 @@ void take_stock(const mpi::Communicator& comm, JournalFields& journal) {
                    "MPI_Bcast");
     }
     journal.start = std::max(journal.start + 1, static_cast<int>(facts[0]));
-    journal.standing.clear();
-    for (const io::Standing& piece : logged.pieces) {
-        const auto& [rows, columns] = piece.block;
-        journal.standing.push_back(
-            {piece.start, {rows.begin, rows.end, columns.begin, columns.end}, hexadecimal(piece.sum)});
-    }
+    journal.standing = std::move(logged.pieces);
 }
 
 /// Says why the job failed; fewer ranks know of it than the error is thrown by where nobody has died.
@@ -169,9 +158,9 @@ void run_surviving(const mpi::Communicator& comm, Job job) {
                 if (now.rank() == 0) {
                     emit({{"event", "survived"}, {"lost", lost}, {"ranks", now.size()}});
                 }
-                take_stock(now, *job.journal);
-                job.variant.ranks = now.size();
-                job.variant.grid = grid_of(now.size(), job.variant.grid);
+                take_stock(now, job.journal);
+                job.ranks = now.size();
+                job.grid = grid_of(now.size(), job.grid);
                 job.fault.clear();  // it was for ranks by their first numbers
             }
             run(now, job, lost);
