@@ -8,8 +8,6 @@
 #include <initializer_list>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
 #include "tilewise/dist/column_qr.hpp"
 #include "tilewise/dist/gram_eigen.hpp"
 #include "tilewise/dist/tall_qr.hpp"
@@ -36,6 +34,7 @@
 #include "tilewise/svd/svd.hpp"
 #include "tilewise/svd/tall_rows.hpp"
 #include "tilewise/transpose/transpose.hpp"
+#include "tilewise/worker/events.hpp"
 #include "tilewise/worker/front_connection.hpp"
 #include "tilewise/worker/job.hpp"
 
@@ -188,18 +187,16 @@ struct Text {
 const volatile char version_text[] = "@(#)tilewise-worker " TILEWISE_VERSION;
 constexpr std::size_t version_mark = sizeof "@(#)tilewise-worker " - 1;
 
-using nlohmann::json;
-
 /// The table of backends; of the one in use `used` is true.
-json backends() {
+std::vector<Json> backends() {
     const kernel::Backend* used = nullptr;
     try {
         used = &kernel::backend();
     } catch (const UsageError&) {  // jobs say it
     }
-    json rows = json::array();
+    std::vector<Json> rows;
     for (const auto& [set, supported] : kernel::backends()) {
-        rows.push_back({{"name", set.name}, {"supported", supported()}, {"used", &set == used}});
+        rows.push_back(Json{{"name", set.name}, {"supported", supported()}, {"used", &set == used}});
     }
     return rows;
 }
@@ -229,37 +226,35 @@ std::string build_version() {
 std::string build_compiler() { return TILEWISE_COMPILER; }
 
 std::string describe() {
-    json said;
+    Json said = Json::object();
     for (const auto& [kind, fields] : fields_of_jobs()) {
-        said[kind] = fields;
+        said.add(kind, fields);
     }
-    said["protocol"] = protocol;
-    said["kinds"] = names_of(measure::kinds);
-    json& algorithms = said["algorithms"];
-    algorithms["multiply"] = names_of(multiply::algorithms);
-    algorithms["transpose"] = names_of(transpose::algorithms);
-    algorithms["stencil"] = std::vector<std::string>{"sweeps"};
-    algorithms["svd"] = names_of(svd::algorithms);
-    json& exchanges = said["exchanges"];
-    exchanges["multiply"] = multiply::exchange_names;
-    exchanges["transpose"] = transpose::exchange_names;
-    exchanges["stencil"] = stencil::exchange_names;
-    exchanges["svd"] = svd::exchange_names;
-    said["halos"] = stencil::halo_names;
-    said["boundaries"] = boundary_names;
-    said["constants"] = json::parse(constants_text());
-    said["io"] = names_of(io::strategies);
-    said["dtypes"] = names_of(dtypes);
-    said["version"] = build_version();
-    said["compiler"] = build_compiler();
-    said["mpi_library"] = mpi::library_version();  // may be asked before MPI is started
-    said["mpi_file"] = mpi::library_file();
+    said.add("protocol", protocol);
+    said.add("kinds", names_of(measure::kinds));
+    said.add("algorithms", {{"multiply", names_of(multiply::algorithms)},
+                            {"transpose", names_of(transpose::algorithms)},
+                            {"stencil", std::array{"sweeps"}},
+                            {"svd", names_of(svd::algorithms)}});
+    said.add("exchanges", {{"multiply", multiply::exchange_names},
+                           {"transpose", transpose::exchange_names},
+                           {"stencil", stencil::exchange_names},
+                           {"svd", svd::exchange_names}});
+    said.add("halos", stencil::halo_names);
+    said.add("boundaries", boundary_names);
+    said.add("constants", Json::written(constants_text()));
+    said.add("io", names_of(io::strategies));
+    said.add("dtypes", names_of(dtypes));
+    said.add("version", build_version());
+    said.add("compiler", build_compiler());
+    said.add("mpi_library", mpi::library_version());  // may be asked before MPI is started
+    said.add("mpi_file", mpi::library_file());
     const auto blas = kernel::blas_facts();
-    said["blas"] = blas.library;
-    said["blas_kernel"] = blas.kernel;
-    said["backends"] = backends();
-    said["survives"] = mpi::can_survive();
-    return said.dump(2);
+    said.add("blas", blas.library);
+    said.add("blas_kernel", blas.kernel);
+    said.add("backends", backends());
+    said.add("survives", mpi::can_survive());
+    return said.text();
 }
 
 }  // namespace tilewise::worker

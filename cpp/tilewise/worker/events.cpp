@@ -1,73 +1,19 @@
-// Numbers in the fewest digits that give them back; text with its quotes, escapes and replaced bytes.
+// Numbers and texts are written by nlohmann's library, and put together here: an event may be large, and no tree of it
+// is kept.
 // Writes events past the C library's buffers, so that the last words of a dying rank are not lost in one.
 #include "tilewise/worker/events.hpp"
 
-#include <array>
 #include <cerrno>
-#include <charconv>
-#include <cmath>
-#include <cstdio>
-#include <string>
 #include <unistd.h>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 namespace tilewise::worker {
-namespace {
+Json::Json(double value) : text_(nlohmann::json(value).dump()) {}
 
-/// Bytes of the UTF-8 character that `text` begins with; 0: there is none.
-std::size_t utf8_length(std::string_view text) {
-    const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-    const unsigned first = byte(0);
-    const std::size_t length = first < 0x80   ? 1
-                               : first < 0xC2 ? 0
-                               : first < 0xE0 ? 2
-                               : first < 0xF0 ? 3
-                               : first < 0xF5 ? 4
-                                              : 0;
-    for (std::size_t i = 1; i < length; ++i) {
-        // Of two ways to write a character only the shorter is one, and neither are halves of pairs nor what lies
-        // beyond.
-        const unsigned least = i > 1 ? 0x80 : first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
-        const unsigned most = i > 1 ? 0xBF : first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
-        if (byte(i) < least || byte(i) > most) {
-            return 0;
-        }
-    }
-    return length;
-}
-
-}  // namespace
-
-Json::Json(double value) : text_("null") {
-    if (std::isfinite(value)) {
-        std::array<char, 32> digits{};
-        const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-        text_.assign(digits.data(), end);
-        if (text_.find_first_of(".e") == std::string::npos) {
-            text_ += ".0";  // a number with a fraction, whatever it is, to whoever tells them apart
-        }
-    }
-}
-
-Json::Json(std::string_view value) : text_("\"") {
-    while (!value.empty()) {
-        const std::size_t length = utf8_length(value);
-        const char first = value.front();
-        if (length == 0) {
-            text_ += "\xEF\xBF\xBD";
-        } else if (first == '"' || first == '\\') {
-            text_ += {'\\', first};
-        } else if (static_cast<unsigned char>(first) < 0x20) {
-            std::array<char, 8> code{};
-            std::snprintf(code.data(), code.size(), "\\u%04x", static_cast<unsigned>(first));
-            text_ += code.data();
-        } else {
-            text_ += value.substr(0, length);
-        }
-        value.remove_prefix(length == 0 ? 1 : length);
-    }
-    text_ += '"';
-}
+Json::Json(std::string_view value)
+    : text_(nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)) {}
 
 Json::Json(std::initializer_list<Member> members) : text_("{}") {
     for (const Member& member : members) {
