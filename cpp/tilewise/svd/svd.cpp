@@ -32,9 +32,8 @@ void check_shapes(const io::Region& a, const Files& files, Dtype dtype, const Op
                          (is_complex(a.dtype) ? "complex64 or complex128" : "float32 or float64") + ", not " +
                          std::string(name_of(dtype)));
     }
-    if (is_complex(dtype) &&
-        (options.algorithm == AlgorithmKind::randomized || options.algorithm == AlgorithmKind::two_stage)) {
-        throw UsageError(a.name + ": " + std::string(algorithms.at(static_cast<std::size_t>(options.algorithm)).name) +
+    if (const Algorithm& algorithm = algorithm_of(options); is_complex(dtype) && !algorithm.takes_complex) {
+        throw UsageError(a.name + ": " + std::string(algorithm.name) +
                          " takes real numbers; local and jacobi take complex ones");
     }
     if (options.components < 0 || options.components > most) {
@@ -59,20 +58,18 @@ void check_shapes(const io::Region& a, const Files& files, Dtype dtype, const Op
 void check_options(const Context& context, std::int64_t columns, const Options& options) {
     mpi::require_taken(options.exchange, exchange_names);
     const int ranks = context.comm.size();
-    const bool moves = options.algorithm == AlgorithmKind::jacobi && ranks > 1;
+    const Algorithm& algorithm = algorithm_of(options);
+    const bool moves = algorithm.moves && ranks > 1;
     if ((options.exchange == ExchangeKind::none) == moves) {
         throw UsageError(
             moves ? "blocks have to travel between " + std::to_string(ranks) + " ranks: exchange none is for one"
                   : "exchange " + std::string(mpi::name_of(options.exchange)) + " is for jacobi on several ranks");
     }
-    for (const AlgorithmKind alone : {AlgorithmKind::local, AlgorithmKind::serial}) {
-        if (options.algorithm == alone && ranks > 1) {
-            throw UsageError(std::string(algorithms.at(static_cast<std::size_t>(alone)).name) +
-                             " works on one rank, not on " + std::to_string(ranks));
-        }
+    if (algorithm.is_alone && ranks > 1) {
+        throw UsageError(std::string(algorithm.name) + " works on one rank, not on " + std::to_string(ranks));
     }
-    if (options.algorithm == AlgorithmKind::serial && options.blocks > 2) {
-        throw UsageError("serial takes all columns as one pair of blocks");
+    if (algorithm.most_blocks > 0 && options.blocks > algorithm.most_blocks) {
+        throw UsageError(std::string(algorithm.name) + " takes all columns as one pair of blocks");
     }
     for (const int blocks : {options.blocks, options.qr_blocks}) {
         if (blocks < 0 || blocks % 2 != 0) {
@@ -92,15 +89,13 @@ void check_options(const Context& context, std::int64_t columns, const Options& 
     if (options.repeat < 1 || options.warmup < 0) {
         throw UsageError("a decomposition needs at least one repetition and no negative warm-up");
     }
-    if (!options.checkpoints.folder.empty() &&
-        (options.algorithm != AlgorithmKind::jacobi || options.repeat > 1 || options.warmup > 0)) {
+    if (!options.checkpoints.folder.empty() && (!algorithm.moves || options.repeat > 1 || options.warmup > 0)) {
         throw UsageError("checkpoints are of jacobi, done once");
     }
 }
 
 Outcome run(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options) {
-    const Algorithm& algorithm = algorithms.at(static_cast<std::size_t>(options.algorithm));
-    Outcome outcome = algorithm.run(context, a, files, dtype, options);
+    Outcome outcome = algorithm_of(options).run(context, a, files, dtype, options);
     if (outcome.verification) {  // that the sweeps ran out is known without a look at the files
         return outcome;
     }

@@ -123,13 +123,25 @@ Outcome tall(Context& context, const io::Region& a, const Files& files, Dtype dt
 struct Algorithm {
     std::string_view name;
     Outcome (*run)(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options);
+    bool takes_complex = true;
+    bool is_alone = false;  ///< on one rank
+    bool moves = false;     ///< blocks from rank to rank, where there are several; what is swept can be kept
+    int most_blocks = 0;    ///< that columns are cut into; 0: as the matrix and the ranks allow
 };
 
 /// In the order of AlgorithmKind: one line here is one algorithm more.
 inline constexpr std::array algorithms{
-    Algorithm{"jacobi", jacobi},   Algorithm{"randomized", randomized}, Algorithm{"local", local},
-    Algorithm{"two_stage", local}, Algorithm{"serial", jacobi},         Algorithm{"tall", tall},
+    Algorithm{.name = "jacobi", .run = jacobi, .moves = true},
+    Algorithm{.name = "randomized", .run = randomized, .takes_complex = false},
+    Algorithm{.name = "local", .run = local, .is_alone = true},
+    Algorithm{.name = "two_stage", .run = local, .takes_complex = false},
+    Algorithm{.name = "serial", .run = jacobi, .is_alone = true, .most_blocks = 2},
+    Algorithm{.name = "tall", .run = tall},
 };
+
+inline const Algorithm& algorithm_of(const Options& options) {
+    return algorithms.at(static_cast<std::size_t>(options.algorithm));
+}
 
 /// That of singular values, whose vectors are of type `dtype`.
 constexpr Dtype real_type(Dtype dtype) {
