@@ -59,13 +59,6 @@ void fill(const Transfer& transfer, const grid::Share& share, const Tile& tile) 
     });
 }
 
-/// Makes the buffer that large, whatever it holds.
-void require(Buffer& buffer, std::int64_t bytes) {
-    if (buffer.bytes() < static_cast<std::size_t>(bytes)) {
-        buffer = Buffer(static_cast<std::size_t>(bytes));
-    }
-}
-
 /// Where `part`, what a share has of a tile, lies in memory, if it is one piece both there and in the tile's file; else
 /// null.
 std::byte* one_piece(const Transfer& transfer, const grid::Share& share, const grid::Share& part, const Tile& tile) {
@@ -109,7 +102,7 @@ void read_tile(Counters& count, Buffer& buffer, const Transfer& transfer, const 
         const std::int64_t across = ((columns.size() - 1) * tile.step + 1) * item;
         const std::int64_t high =
             down > across + gap_bytes ? 1 : std::clamp<std::int64_t>(buffer_bytes / down, 1, hull.rows.size());
-        require(buffer, (high - 1) * down + across);
+        buffer.grow(static_cast<std::size_t>((high - 1) * down + across));
         for (std::int64_t top = hull.rows.begin; top < hull.rows.end; top += high) {
             const grid::Block block{{top, std::min(top + high, hull.rows.end)}, columns};
             const std::int64_t first = tile.place(top, left), bytes = (block.rows.size() - 1) * down + across;
@@ -144,7 +137,7 @@ void write_tile(Counters& count, Buffer& buffer, const Transfer& transfer, const
         down > across + gap_bytes ? 1 : std::clamp<std::int64_t>(buffer_bytes / down, 1, rows.size());
     const bool fits = across <= buffer_bytes;
     if (fits) {
-        require(buffer, (high - 1) * down + across);
+        buffer.grow(static_cast<std::size_t>((high - 1) * down + across));
         if (down > across) {  // another tile's numbers may lie in between
             std::memset(buffer.data(), 0, buffer.bytes());
         }
