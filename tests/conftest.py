@@ -1,4 +1,4 @@
-"""What runs beside what, with pytest-xdist.
+"""What runs beside what, with pytest-xdist, and that a test run under nohup finds what any other does.
 
 tests/cluster        one after the other; they mostly wait, so that others can run beside them
 tests/python/slow    one after the other: they fill disks, take memory and kill at given moments
@@ -7,11 +7,15 @@ all others           file by file, on whatever is free; what a job left is looke
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import pytest
 
 _ONE_BY_ONE = ("tests/cluster/", "tests/python/slow/")
+# What is ignored stays so in children, whose tests want it to end them; a function of ours does not.
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 @pytest.hookimpl(optionalhook=True)
