@@ -196,7 +196,7 @@ class Lines:
         return [descriptor for descriptor, _ in self._ends.poll(0) if descriptor in self._held]
 
     def hear(self, descriptor: int, *, closed: bool = False) -> End | None:
-        """What has come there, all of it where the other side has `closed` it.
+        """Reads what has come there, up to the end if the other side has `closed` it.
 
         Returns the end of a connection, if it means something.
         """

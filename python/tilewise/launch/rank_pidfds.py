@@ -91,7 +91,7 @@ class RankPidfds:
         self._seen |= alive
 
     def hear(self, rung: list[int]) -> None:
-        """Of these descriptors: connections that were closed first, as they were one after the other.
+        """Reads what these descriptors have to say; of connections that were closed, the first one first.
 
         A rank that dies closes its own before the launcher hears of it and kills the others.
         """
