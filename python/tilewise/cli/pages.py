@@ -28,7 +28,6 @@ _DECLARED = {
     "study run": ("study_run", "run_request"),
     "study compare": ("study_results", "compare_request"),
     "study export": ("study_results", "export_request"),
-    "study query": ("study_query", "query_request"),
     "report": ("report", "request"),
     "doctor": ("doctor", "request"),
     "--install-completion": ("completion", "install_request"),

@@ -9,7 +9,7 @@ from tilewise.base.declare import WHAT, Parameter, arguments_of
 from tilewise.base.errors import UsageError
 from tilewise.launch.join import Join
 
-SUBCOMMANDS = ("list", "show", "run", "compare", "export", "query")
+SUBCOMMANDS = ("list", "show", "run", "compare", "export")
 
 
 def request(
@@ -39,7 +39,7 @@ def main(words: list[str], joined: Join | None) -> int:
         return 0
     if joined is not None:
         raise UsageError("a study starts its own ranks", "tilewise study … without mpiexec")
-    from tilewise.cli import study_query, study_results, study_run
+    from tilewise.cli import study_results, study_run
 
     known: dict[str, Callable[[list[str]], int]] = {
         "list": study_run.list_all,
@@ -47,7 +47,6 @@ def main(words: list[str], joined: Join | None) -> int:
         "run": study_run.run,
         "compare": study_results.compare,
         "export": study_results.export,
-        "query": study_query.query,
     }
     if words[0] not in known:
         raise UsageError(

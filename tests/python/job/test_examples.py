@@ -12,7 +12,7 @@ from PIL import Image
 from tilewise.cli.pages import names, page_of
 
 LONG = ("tilewise measure", "tilewise study run", "tilewise study show results", "tilewise study compare")
-LONG += ("tilewise study export", "tilewise study query", "tilewise report", "tilewise doctor", "tilewise --")
+LONG += ("tilewise study export", "tilewise report", "tilewise doctor", "tilewise --")
 BRIEF = ("tilewise study run quick --dry-run",)
 
 
