@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tilewise.lab.statistics.intervals import ratio_interval
 from tilewise.machine.cpu import model_and_flags
-from tilewise.statistics.intervals import ratio_interval
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent

@@ -27,18 +27,23 @@ CXX_FLOORS: list[set[str]] = [
 ]
 PYTHON_FLOORS: list[set[str]] = [
     {"base"},  # errors, units, staged files, processes
-    {"statistics"},  # one interval, one ratio, one test: for whoever has figures of several launches
     {"files", "machine"},
     {"launch"},
     {"planning"},  # rules that all operations share
     {"operations"},  # a room each: what may be asked for, how it is planned, what it needs
-    {"measurement"},  # asks the plan for names of strategies
     {"engine"},  # a request becomes a record, and nothing is printed
-    {"study"},
-    {"report"},  # draws what a study has found
+    {"lab"},  # what looks at jobs and machines from outside
     {"cli", "api"},
     {"__main__"},
 ]
+LAB_FLOORS: list[set[str]] = [
+    {"statistics"},  # one interval, one ratio, one test: for whoever has figures of several launches
+    {"measurement"},
+    {"study"},
+    {"report"},  # draws what a study has found
+]
+# The one call from the tool to the laboratory: it measures a machine once.
+INTO_THE_LAB = "engine/first.py"
 # Calls that one module makes for all, and which one.
 ONLY_THERE = {"prctl": "base/processes.py", "pidfd_open": "base/processes.py"}
 MAX_LINES = 600
@@ -77,11 +82,15 @@ def check_python(root: Path) -> Iterator[str]:
             if there != name:
                 yield f"{file.relative_to(root)}:{node.lineno}: only {there} calls {node.attr}"  # type: ignore[attr-defined]
             for target in imported(node, parts):
-                yield from judge(f"{file.relative_to(root)}:{node.lineno}", parts[0], target, PYTHON_FLOORS)  # type: ignore[attr-defined]
+                where = f"{file.relative_to(root)}:{node.lineno}"  # type: ignore[attr-defined]
+                if (name, target[0]) != (INTO_THE_LAB, "lab"):
+                    yield from judge(where, parts[0], target[0], PYTHON_FLOORS)
+                if parts[0] == target[0] == "lab" and len(parts) > 2 and len(target) > 1:
+                    yield from judge(where, parts[1], target[1], LAB_FLOORS)
 
 
-def imported(node: ast.AST, importer: tuple[str, ...]) -> Iterator[str]:
-    """The folders (or top-level modules) of our package that an import statement names."""
+def imported(node: ast.AST, importer: tuple[str, ...]) -> Iterator[list[str]]:
+    """What an import statement names of our package: folders from the outermost on, or top-level modules."""
     if isinstance(node, ast.Import):
         modules = [alias.name.split(".") for alias in node.names]
     elif isinstance(node, ast.ImportFrom):
@@ -92,7 +101,7 @@ def imported(node: ast.AST, importer: tuple[str, ...]) -> Iterator[str]:
         return
     for module in modules:
         if module[0] == "tilewise" and len(module) > 1 and not module[1].startswith("__"):
-            yield module[1]
+            yield module[1:]
 
 
 def judge(where: str, user: str, used: str, floors: list[set[str]]) -> Iterator[str]:

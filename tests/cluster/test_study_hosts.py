@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from cluster import Cluster
 from test_jobs import Site, two_hosts
-from tilewise.study import evaluation, shipped
-from tilewise.study.store import DONE
+from tilewise.lab.study import evaluation, shipped
+from tilewise.lab.study.store import DONE
 
 
 @pytest.fixture(scope="module")

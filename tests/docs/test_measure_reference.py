@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from test_reference import fields, first_column, page, section
-from tilewise.measurement import request
-from tilewise.measurement.result import Measurement
+from tilewise.lab.measurement import request
+from tilewise.lab.measurement.result import Measurement
 
 PAGE = page("measure.md")
 

@@ -18,11 +18,11 @@ from studies import FLAGS, MACHINE
 from tilewise.base.owner import new_owner
 from tilewise.engine.journal import Header
 from tilewise.files.region import Region
+from tilewise.lab.measurement.stored import encode
+from tilewise.lab.study import shipped
 from tilewise.launch.job import quit_job
 from tilewise.machine.model import Model
 from tilewise.machine.profile import Measured, Profile, Tile
-from tilewise.measurement.stored import encode
-from tilewise.study import shipped
 from timelines import made_up
 
 __all__ = ["FLAGS", "MACHINE", "RESULTS_STUDY"]

@@ -30,16 +30,16 @@ from tilewise.files import folder as folders
 from tilewise.files.contents import contents
 from tilewise.files.decoded import unpack
 from tilewise.files.target import find_target
+from tilewise.lab.report import load_results as results
+from tilewise.lab.report.explain import explain
+from tilewise.lab.report.render.html import html
+from tilewise.lab.study import points
+from tilewise.lab.study.study import parse
 from tilewise.launch import events
 from tilewise.launch.hosts import read_hosts
 from tilewise.launch.lines import Lines
 from tilewise.machine import profile
 from tilewise.operations.multiply.options import Multiply
-from tilewise.report import load_results as results
-from tilewise.report.explain import explain
-from tilewise.report.render.html import html
-from tilewise.study import points
-from tilewise.study.study import parse
 from watch import SECONDS, BrokenPromise, ran_out_of_memory, watched
 
 LARGEST = 1 << 20  # bytes of numbers that are decoded; more may be right, and take long

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy
+from tilewise.lab.measurement.result import Disturbance, Level, Line, Matrix, Measurement
+from tilewise.lab.statistics.summary import Summary
 from tilewise.machine.model import Cost, Model, Piece
-from tilewise.measurement.result import Disturbance, Level, Line, Matrix, Measurement
-from tilewise.statistics.summary import Summary
 
 LAUNCHES, SAMPLES = 3, 10
 COLLECTIVES = ("bcast", "scatter", "gather", "allreduce", "alltoallv")

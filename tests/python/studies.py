@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from tilewise.engine.child import Ended
-from tilewise.study import evaluation
-from tilewise.study import run as running
-from tilewise.study.inputs import Work
-from tilewise.study.points import Point, expand
-from tilewise.study.store import Environment, Store
-from tilewise.study.study import Study, parse
+from tilewise.lab.study import evaluation
+from tilewise.lab.study import run as running
+from tilewise.lab.study.inputs import Work
+from tilewise.lab.study.points import Point, expand
+from tilewise.lab.study.store import Environment, Store
+from tilewise.lab.study.study import Study, parse
 
 MACHINE = {"cores": 2, "cpus": 4, "memory": 8 << 30, "disk": 1 << 40}
 HERE = Environment(tilewise="0.1.0", machine="here", cpu="a cpu", cores=2, mpi={"mpi": "wheel"})

@@ -13,11 +13,11 @@ import pytest
 from conftest import Tilewise, one_message
 from tilewise.base.errors import UsageError
 from tilewise.files import inspect, unchanged
+from tilewise.lab.report import timeline
+from tilewise.lab.report.study_paths import _within
+from tilewise.lab.study import stamps, sweeping
 from tilewise.launch.events import MARK, split_line
 from tilewise.machine import cluster, profile
-from tilewise.report import timeline
-from tilewise.report.study_paths import _within
-from tilewise.study import stamps, sweeping
 
 DEEP = b"[" * 100_000
 

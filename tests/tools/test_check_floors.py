@@ -58,8 +58,8 @@ def test_the_tree_keeps_its_promises() -> None:
         ),
         (
             "python/tilewise/launch/a.py",
-            '"""Starts a thing."""\nfrom tilewise import report\n',
-            "launch uses report",
+            '"""Starts a thing."""\nfrom tilewise import lab\n',
+            "launch uses lab",
         ),
         (
             "python/tilewise/launch/b.py",
@@ -67,9 +67,9 @@ def test_the_tree_keeps_its_promises() -> None:
             "b.py:3: only base/processes.py calls prctl",
         ),
         (
-            "python/tilewise/statistics/a.py",
-            '"""Counts a thing."""\nfrom tilewise.files.region import Region\n',
-            "statistics uses files",
+            "python/tilewise/lab/statistics/a.py",
+            '"""Counts a thing."""\nfrom tilewise.lab.study.run import run\n',
+            "statistics uses study",
         ),
         (
             "python/tilewise/launch/a.py",

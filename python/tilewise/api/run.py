@@ -22,13 +22,13 @@ from tilewise.base.errors import RunError, TilewiseError, TilewiseWarning, Usage
 from tilewise.base.units import bytes_text, plural, seconds_text
 from tilewise.engine.child import Ended, run_words
 from tilewise.engine.planned import Planned
+from tilewise.lab.measurement.result import Measurement
+from tilewise.lab.report.progress import notebook_line
 from tilewise.launch.record import Record, Spread
-from tilewise.measurement.result import Measurement
-from tilewise.report.progress import notebook_line
 
 if TYPE_CHECKING:
     from tilewise.api.options import Job
-    from tilewise.report.table import Table
+    from tilewise.lab.report.table import Table
 
     View = tuple[str, list[str], list[Table], list[str]]  # title, lines, tables, warnings
 
@@ -46,12 +46,12 @@ class _Shown:
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        from tilewise.report.render.html import cell
+        from tilewise.lab.report.render.html import cell
 
         return cell(*self._view())
 
     def _repr_markdown_(self) -> str:
-        from tilewise.report.render.text import cell
+        from tilewise.lab.report.render.text import cell
 
         return cell(*self._view())
 
@@ -61,7 +61,7 @@ class JobRecord(Record, _Shown, kw_only=True):
 
     def _view(self) -> View:
         """Files, variant, phases over ranks, verdict and warnings."""
-        from tilewise.report.table import Table, number_columns, text_columns
+        from tilewise.lab.report.table import Table, number_columns, text_columns
 
         matrices = (*self.inputs, *self.outputs)
         names = ", ".join(f"{each.path} ({'×'.join(map(str, each.shape))})" for each in matrices)
@@ -83,7 +83,7 @@ class PlanRecord(Planned, _Shown, frozen=True, kw_only=True):
 
     def _view(self) -> View:
         """The reasons, and a folded table of all variants."""
-        from tilewise.report.planned import variants
+        from tilewise.lab.report.planned import variants
 
         table = variants(self)
         table.folded = True
@@ -97,7 +97,7 @@ class MeasurementRecord(Measurement, _Shown, kw_only=True):
 
     def _view(self) -> View:
         """The tables of `tilewise measure`."""
-        from tilewise.report.measure import everything
+        from tilewise.lab.report.measure import everything
 
         words = [f"{plural(len(self.lines), 'line')} in {self.seconds:.0f} s"]
         tables = [table for table in everything(self, brief=True) if table.rows]

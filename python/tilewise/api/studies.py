@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from tilewise.api.run import run_shown, warn
-from tilewise.study.export import rows
+from tilewise.lab.study.export import rows
 
 if TYPE_CHECKING:
-    from tilewise.report.figures.style import Plot
+    from tilewise.lab.report.figures.style import Plot
 
     Path = str | os.PathLike[str]
 
@@ -49,8 +49,8 @@ def run_study(
     `resume` the newest results of this study are completed. Raises UsageError, or RunError where points have
     failed; the others are kept.
     """
-    from tilewise.study import shipped, store
-    from tilewise.study.study import read
+    from tilewise.lab.study import shipped, store
+    from tilewise.lab.study.study import read
 
     study = read(shipped.path_of(os.fspath(name)), scale)
     folder = store.folder_for(os.fspath(results), study.name, resume)
@@ -86,8 +86,8 @@ def plots(folder: Path) -> StudyPlots:
 
     UsageError where there are no results.
     """
-    from tilewise.report.study_plots import declared
-    from tilewise.study import evaluation
+    from tilewise.lab.report.study_plots import declared
+    from tilewise.lab.study import evaluation
 
     study = evaluation.load(os.fspath(folder))
     drawn = StudyPlots()

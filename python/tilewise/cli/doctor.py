@@ -17,12 +17,12 @@ from tilewise.base.units import bytes_text, plural
 from tilewise.cli import doctor_devices, doctor_start
 from tilewise.cli.doctor_start import Finding
 from tilewise.cli.parse import parse
+from tilewise.lab.report.render.terminal import Screen, show
 from tilewise.launch import environment, launcher
 from tilewise.launch.describe import describe
 from tilewise.launch.join import Join
 from tilewise.machine import facts as machine
 from tilewise.machine import profile
-from tilewise.report.render.terminal import Screen, show
 
 _LABEL = len("BLAS kernel")
 

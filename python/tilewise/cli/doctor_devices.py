@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from tilewise.base.errors import TilewiseError
 from tilewise.base.units import bytes_text, plural
 from tilewise.cli.doctor_start import Finding
+from tilewise.lab.measurement import device_trial
+from tilewise.lab.measurement.points import ON_DEVICE
 from tilewise.launch import signals
 from tilewise.launch.describe import Device, devices, no_graphics
-from tilewise.measurement import device_trial
-from tilewise.measurement.points import ON_DEVICE
 
 
 def findings(worker: str) -> Iterator[Finding]:

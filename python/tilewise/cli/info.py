@@ -19,10 +19,10 @@ from tilewise.files.formats import MATRIX, extension, format_of, split_input
 from tilewise.files.region import Source
 from tilewise.files.slices import ManyDimensionsError
 from tilewise.files.style import DECIMAL, HEADER_ROWS, MISSING, PLAIN, SEPARATOR, Style, style_of_words
+from tilewise.lab.report.render.terminal import Screen, show
+from tilewise.lab.report.table import Cell, Table, text_columns
 from tilewise.launch.join import Join
 from tilewise.machine import storage
-from tilewise.report.render.terminal import Screen, show
-from tilewise.report.table import Cell, Table, text_columns
 
 _SHOWN = 100  # arrays of a file on the terminal
 

@@ -15,10 +15,10 @@ from tilewise.cli.answers import warn, write_file
 from tilewise.cli.parse import parse_structs
 from tilewise.cli.streams import Streams, flags_of, replaced
 from tilewise.engine.request import Listener, Request
+from tilewise.lab.report.progress import progress
 from tilewise.launch import causes
 from tilewise.launch.record import Record, encode
 from tilewise.operations import options_of
-from tilewise.report.progress import progress
 
 if TYPE_CHECKING:
     from tilewise.launch.join import Join
@@ -144,8 +144,8 @@ class _Terminal(Listener):
 
     def running(self) -> None:
         if not self._shown.quiet and self._shown.json != "-":
-            import tilewise.report.explain  # noqa: F401
-            from tilewise.report.render.terminal import get_ready
+            import tilewise.lab.report.explain  # noqa: F401
+            from tilewise.lab.report.render.terminal import get_ready
 
             get_ready()
 
@@ -183,8 +183,8 @@ def _tell(record: Record, listener: _Terminal, shown: Shown, plain: bool, table:
         print(line, file=sys.stderr)
     warn(record.warnings)
     if shown.json != "-" and table:
-        from tilewise.report.explain import explain
-        from tilewise.report.render.terminal import show
+        from tilewise.lab.report.explain import explain
+        from tilewise.lab.report.render.terminal import show
 
         show(explain(record), plain)
 

@@ -10,9 +10,9 @@ from tilewise.base.declare import JSON, SHOW, WHAT, Parameter
 from tilewise.base.errors import UsageError
 from tilewise.cli.measure_flags import MeasureFlags
 from tilewise.cli.parse import parse
+from tilewise.lab.measurement import request as asked
+from tilewise.lab.measurement.request import Request, parse_counts, parse_names, parse_sizes
 from tilewise.launch.join import Join
-from tilewise.measurement import request as asked
-from tilewise.measurement.request import Request, parse_counts, parse_names, parse_sizes
 
 _OF = {  # the kinds that a flag is for
     "--pairs": ("ping",),
@@ -81,7 +81,7 @@ def request(
             How fast memory is for one and two threads, with all samples in a file.
     """
     if flags.schema:
-        from tilewise.measurement.stored import schema
+        from tilewise.lab.measurement.stored import schema
 
         sys.stdout.write(schema().decode())
         return None

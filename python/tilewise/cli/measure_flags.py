@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from tilewise.base.declare import FILE, FOLDER, HOW, JSON, SHOW, SIZE, WHAT, WHERE, Parameter, Value
-from tilewise.measurement import request as asked
+from tilewise.lab.measurement import request as asked
 from tilewise.planning.names import BOTH_WAYS
 
 NUMBER, HTML = Value("N"), Value("FILE", (".html",))

@@ -15,19 +15,19 @@ from tilewise.cli.answers import warn
 from tilewise.cli.measure_flags import MeasureFlags
 from tilewise.engine import side_files
 from tilewise.engine.request import Listener
-from tilewise.measurement import stored
-from tilewise.measurement.request import Request
-from tilewise.measurement.result import Measurement
-from tilewise.report.progress import progress
-from tilewise.report.render.terminal import Screen, show
+from tilewise.lab.measurement import stored
+from tilewise.lab.measurement.request import Request
+from tilewise.lab.measurement.result import Measurement
+from tilewise.lab.report.progress import progress
+from tilewise.lab.report.render.terminal import Screen, show
 
 if TYPE_CHECKING:
-    from tilewise.engine.measurement import Measured
+    from tilewise.lab.measurement.measure import Measured
 
 
 def run(request: Request, flags: MeasureFlags, store: bool) -> int:
     """Measures, shows and writes what `request` asks for; returns the exit code. Raises TilewiseError."""
-    from tilewise.engine.measurement import measure
+    from tilewise.lab.measurement.measure import measure
 
     _check_outputs(flags)
     listener = _Terminal(flags)
@@ -75,7 +75,7 @@ def _tell(measured: Measured, flags: MeasureFlags, stored_text: str) -> None:
         for line in measured.chatter:
             print(line, file=sys.stderr)
     if shown:
-        from tilewise.report.measure import measure_tables
+        from tilewise.lab.report.measure import measure_tables
 
         show(measure_tables(measurement, flags.verbose))
     _write(measurement, flags)
@@ -106,20 +106,20 @@ def _write(measurement: Measurement, flags: MeasureFlags) -> None:
     elif flags.json is not None:
         stored.write(measurement, flags.json)
     if flags.html is not None:
-        from tilewise.report.measure_page import page_of
-        from tilewise.report.render.html import write
+        from tilewise.lab.report.measure_page import page_of
+        from tilewise.lab.report.render.html import write
 
         with _named("--html", flags.html):
             write(page_of(measurement), flags.html)
     if flags.tables is not None:
-        from tilewise.report.measure import everything
-        from tilewise.report.render.files import write_tables
+        from tilewise.lab.report.measure import everything
+        from tilewise.lab.report.render.files import write_tables
 
         with _named("--tables", flags.tables):
             write_tables(everything(measurement), flags.tables)
     if flags.plots is not None:
-        from tilewise.report.measure_page import plots_of
-        from tilewise.report.render.files import write_figures
+        from tilewise.lab.report.measure_page import plots_of
+        from tilewise.lab.report.render.files import write_figures
 
         with _named("--plots", flags.plots):
             write_figures(plots_of(measurement), flags.plots)
@@ -136,7 +136,7 @@ def _named(flag: str, path: str) -> Iterator[None]:
 
 def compare_files(before: str, after: str, json: str | None, verbose: bool) -> int:
     """Compares two measurements in files; returns the exit code, 0 whatever changed."""
-    from tilewise.measurement.compare import compare
+    from tilewise.lab.measurement.compare import compare
 
     side_files.check("--json", json, [before, after], force=False)
     comparison = compare(stored.read(before), stored.read(after))
@@ -148,7 +148,7 @@ def compare_files(before: str, after: str, json: str | None, verbose: bool) -> i
     if json is not None:
         with _named("--json", json):
             replace(json, text.encode())
-    from tilewise.report.measure_compare import comparison_tables
+    from tilewise.lab.report.measure_compare import comparison_tables
 
     show(comparison_tables(comparison, verbose))
     return 0

@@ -72,10 +72,10 @@ def main(words: list[str], joined: Join | None) -> int:
     from tilewise.cli.answers import warn, write_json
     from tilewise.engine.planned import planned_of
     from tilewise.engine.prepare import prepare
+    from tilewise.lab.report.planned import planned, ways
+    from tilewise.lab.report.render.terminal import show
     from tilewise.machine.described import read_machine
     from tilewise.operations.predicted import cost_of, machine_of
-    from tilewise.report.planned import planned, ways
-    from tilewise.report.render.terminal import show
 
     asked = jobs.asked_of(name, [*rest, *_output(name, rest)])
     if asked is not None:

@@ -13,7 +13,7 @@ from tilewise.engine import side_files
 from tilewise.launch.join import Join
 
 if TYPE_CHECKING:
-    from tilewise.report.page import Page
+    from tilewise.lab.report.page import Page
 
 
 RESULT = Value("RESULT", (".json", ".gz", "/"))
@@ -73,7 +73,7 @@ def main(words: list[str], joined: Join | None) -> int:
     if joined is not None:
         raise UsageError("report does not run under mpiexec", "tilewise report … without mpiexec")
     _check(wanted)
-    from tilewise.report.load_results import find, report_page
+    from tilewise.lab.report.load_results import find, report_page
 
     page = report_page(find(wanted.results))
     try:
@@ -81,7 +81,7 @@ def main(words: list[str], joined: Join | None) -> int:
     except OSError as error:
         raise RunError(f"{error.filename}: {error.strerror or error}") from None
     if not wanted.quiet:
-        from tilewise.report.render.terminal import Screen, show
+        from tilewise.lab.report.render.terminal import Screen, show
 
         screen = Screen()
         screen.pairs(said)
@@ -100,7 +100,7 @@ def _check(wanted: ReportRequest) -> None:
     for result in wanted.results:
         if not os.path.exists(result):
             raise UsageError(f"{result} does not exist")
-    from tilewise.study import outputs
+    from tilewise.lab.study import outputs
 
     taken = [each for each in wanted.results if os.path.isfile(each)]
     for results in filter(os.path.isdir, wanted.results):
@@ -112,8 +112,8 @@ def _check(wanted: ReportRequest) -> None:
 
 def _written(page: Page, wanted: ReportRequest) -> list[tuple[str, str]]:
     """Writes all that is wanted; says what is where. Raises OSError."""
-    from tilewise.report.render.files import write_figures, write_tables
-    from tilewise.report.render.html import write
+    from tilewise.lab.report.render.files import write_figures, write_tables
+    from tilewise.lab.report.render.html import write
 
     said = []
     if wanted.output:

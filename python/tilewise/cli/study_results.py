@@ -12,9 +12,9 @@ from tilewise.cli.answers import write_file, write_json
 from tilewise.cli.parse import parse
 
 if TYPE_CHECKING:
-    from tilewise.study.claims import Verdict
-    from tilewise.study.compare import Comparison
-    from tilewise.study.run import Outcome
+    from tilewise.lab.study.claims import Verdict
+    from tilewise.lab.study.compare import Comparison
+    from tilewise.lab.study.run import Outcome
 
 CSV = Value("FILE", (".csv",))
 
@@ -34,10 +34,10 @@ def tell(folder: str, outcome: Outcome) -> None:
 
 def show_results(folder: str) -> None:
     """All tables of a results folder with notes and reasons, and the verdicts on its claims."""
-    from tilewise.report.render.terminal import Screen, show
-    from tilewise.report.study_tables import figures
-    from tilewise.study.evaluation import load
-    from tilewise.study.labels import band
+    from tilewise.lab.report.render.terminal import Screen, show
+    from tilewise.lab.report.study_tables import figures
+    from tilewise.lab.study.evaluation import load
+    from tilewise.lab.study.labels import band
 
     evaluated = load(folder)
     screen = Screen()
@@ -59,8 +59,8 @@ def show_results(folder: str) -> None:
 
 
 def _said(verdict: Verdict) -> str:
-    from tilewise.report.study_claims import figure_text
-    from tilewise.study.claims import VERDICTS
+    from tilewise.lab.report.study_claims import figure_text
+    from tilewise.lab.study.claims import VERDICTS
 
     figure = "" if verdict.figure is None else f" [{figure_text(verdict)}]"
     reason = f": {verdict.reason}" if verdict.reason else ""
@@ -79,9 +79,9 @@ def compare(words: list[str]) -> int:
     asked = parse("study compare", compare_request, words)
     if asked is None:
         return 0
-    from tilewise.study import outputs, results
-    from tilewise.study.compare import compare as compared
-    from tilewise.study.devices import environments_of, refuse_mixture
+    from tilewise.lab.study import outputs, results
+    from tilewise.lab.study.compare import compare as compared
+    from tilewise.lab.study.devices import environments_of, refuse_mixture
 
     old, new, metric, json = asked
     outputs.check([old, new], {"--json": json})
@@ -103,8 +103,8 @@ def compare(words: list[str]) -> int:
 
 def _show(comparison: Comparison) -> None:
     """A row for each point, and what else is different."""
-    from tilewise.report.render.terminal import Screen, show
-    from tilewise.report.table import Table, number_columns, quantity, text_columns
+    from tilewise.lab.report.render.terminal import Screen, show
+    from tilewise.lab.report.table import Table, number_columns, quantity, text_columns
 
     title = f"{comparison.metric}, new over old; changes under 5 % are not named"
     columns = text_columns("verdict") + number_columns("new/old")
@@ -163,8 +163,8 @@ def export(words: list[str]) -> int:
     folder, csv, parquet = asked
     if csv is None and parquet is None:
         raise UsageError("export needs a file to write", "--csv FILE, or --parquet FILE")
-    from tilewise.study import export as exporting
-    from tilewise.study import outputs, store
+    from tilewise.lab.study import export as exporting
+    from tilewise.lab.study import outputs, store
 
     where = store.newest(folder)
     outputs.check([where], {"--csv": csv, "--parquet": parquet})

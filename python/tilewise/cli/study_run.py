@@ -23,15 +23,15 @@ from tilewise.cli.study_results import show_results, tell, tell_notes
 from tilewise.cli.study_run_flags import RunFlags
 
 if TYPE_CHECKING:
+    from tilewise.lab.study.points import Point
+    from tilewise.lab.study.store import Entry, Environment
+    from tilewise.lab.study.study import Study
     from tilewise.launch.signals import Signals
-    from tilewise.study.points import Point
-    from tilewise.study.store import Entry, Environment
-    from tilewise.study.study import Study
 
 
 def _shipped() -> tuple[str, ...]:
     """Names of the studies that come with the package."""
-    from tilewise.study import shipped
+    from tilewise.lab.study import shipped
 
     return tuple(shipped.names())
 
@@ -43,9 +43,9 @@ def list_all(words: list[str]) -> int:
     """What is shipped, a line each."""
     if parse("study list", list_request, words) is None:
         return 0
-    from tilewise.report.render.terminal import Screen, show
-    from tilewise.study import shipped
-    from tilewise.study.study import read
+    from tilewise.lab.report.render.terminal import Screen, show
+    from tilewise.lab.study import shipped
+    from tilewise.lab.study.study import read
 
     screen = Screen()
     screen.pairs((name, read(shipped.path_of(name)).file.title) for name in shipped.names())
@@ -68,16 +68,16 @@ def show(words: list[str]) -> int:
     asked = parse("study show", show_request, words)
     if asked is None:
         return 0
-    from tilewise.study import shipped, store
+    from tilewise.lab.study import shipped, store
 
     holds = store.points_in(store.newest(asked[0]))
     if holds or (os.path.isdir(asked[0]) and asked[0] not in shipped.names()):
         show_results(asked[0])
         return 0
-    from tilewise.study.foretold import foretold
-    from tilewise.study.local_points import points_of
-    from tilewise.study.run import left_of
-    from tilewise.study.study import read
+    from tilewise.lab.study.foretold import foretold
+    from tilewise.lab.study.local_points import points_of
+    from tilewise.lab.study.run import left_of
+    from tilewise.lab.study.study import read
 
     study = read(shipped.path_of(asked[0]), asked[1])
     environment, points = points_of(study, ".", "", flags_of, check_words)
@@ -152,12 +152,12 @@ def run(words: list[str]) -> int:
     if given is None:
         return 0
     name, wanted = given
+    from tilewise.lab.study import inputs, shipped, store
+    from tilewise.lab.study.local_points import existing, picked, points_of
+    from tilewise.lab.study.run import left_of
+    from tilewise.lab.study.simulated import on_cluster
+    from tilewise.lab.study.study import NAME, read
     from tilewise.launch import signals
-    from tilewise.study import inputs, shipped, store
-    from tilewise.study.local_points import existing, picked, points_of
-    from tilewise.study.run import left_of
-    from tilewise.study.simulated import on_cluster
-    from tilewise.study.study import NAME, read
 
     if wanted.until_decided < 0:
         raise UsageError(f"--until-decided expects a number of launches, not {wanted.until_decided}")
@@ -229,14 +229,14 @@ def _run(
     whole: int,
     caught: Signals,
 ) -> int:
-    from tilewise.report.progress import progress
-    from tilewise.study import evaluation, store
-    from tilewise.study import run as running
-    from tilewise.study.deciding import until_decided
-    from tilewise.study.foretold import foretold, time_text
-    from tilewise.study.inputs import Work
-    from tilewise.study.store import Store
-    from tilewise.study.sweeping import own, sweep
+    from tilewise.lab.report.progress import progress
+    from tilewise.lab.study import evaluation, store
+    from tilewise.lab.study import run as running
+    from tilewise.lab.study.deciding import until_decided
+    from tilewise.lab.study.foretold import foretold, time_text
+    from tilewise.lab.study.inputs import Work
+    from tilewise.lab.study.store import Store
+    from tilewise.lab.study.sweeping import own, sweep
 
     inside = wanted.work is None
     work = Work(work_folder, wanted.keep, ours=inside or bool(wanted.part), alone=inside, owner=folder)
@@ -332,8 +332,8 @@ def _words(wanted: RunFlags, name: str, folder: str, work: str | None) -> list[s
 def _submit(
     study: Study, points: list[Point], wanted: RunFlags, folder: str, environment: Environment
 ) -> int:
-    from tilewise.study import run as running
-    from tilewise.study import slurm
+    from tilewise.lab.study import run as running
+    from tilewise.lab.study import slurm
 
     if wanted.submit != "slurm":
         if wanted.submit is None:

@@ -35,10 +35,10 @@ def measure_once(output: JobOutput[Any], listener: Listener, caught: Signals) ->
 
     Files of some megabytes lie beside the output meanwhile. Interrupted where a signal says so.
     """
-    from tilewise.measurement import first, lines
-    from tilewise.measurement.run import Runner
-    from tilewise.measurement.scratch import Scratch
-    from tilewise.measurement.terms import terms_of
+    from tilewise.lab.measurement import first, lines
+    from tilewise.lab.measurement.run import Runner
+    from tilewise.lab.measurement.scratch import Scratch
+    from tilewise.lab.measurement.terms import terms_of
 
     plan = output.plan
     for each in output.rooms():

@@ -169,10 +169,10 @@ def test_an_interrupt_is_raised_and_signals_are_as_before(inputs: Path) -> None:
     assert {*os.listdir()} - {".cache"} == {"A.npy", "B.npy"}
 
 
-def test_importing_the_engine_takes_nothing_of_the_command_line() -> None:
+def test_importing_the_engine_takes_nothing_of_command_line_and_laboratory() -> None:
     code = (
-        "import sys; from tilewise.engine import measurement, session; "
-        "print([each for each in sys.modules if each.startswith(('tilewise.cli', 'tilewise.re', 'rich'))])"
+        "import sys; from tilewise.engine import session; "
+        "print([each for each in sys.modules if each.startswith(('tilewise.cli', 'tilewise.lab', 'rich'))])"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "[]"

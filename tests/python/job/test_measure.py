@@ -21,7 +21,7 @@ from conftest import Tilewise, mpiexec, one_message, wait_for
 from disks import before_the_ranks
 from oracle import processes_in
 from stopwatch import within
-from tilewise.measurement.result import Measurement
+from tilewise.lab.measurement.result import Measurement
 
 QUICK = ("--launches", 2, "--runs", 3)
 PING = ("ping", *QUICK, "--bytes", "8,64KiB", "--collectives", "none", "--no-matrix")

@@ -13,13 +13,13 @@ from machines import FACTS
 from tilewise.base.errors import UsageError
 from tilewise.cli import measure
 from tilewise.cli.measure_flags import MeasureFlags
+from tilewise.lab.measurement import compute, files, memory, messages
+from tilewise.lab.measurement.points import Launch
+from tilewise.lab.measurement.request import Request
 from tilewise.launch import describe
 from tilewise.launch.launcher import find_worker
 from tilewise.machine.allocation import granted
 from tilewise.machine.topology import Core, Topology
-from tilewise.measurement import compute, files, memory, messages
-from tilewise.measurement.points import Launch
-from tilewise.measurement.request import Request
 
 QUICK = ("--launches", 1, "--runs", 3)
 

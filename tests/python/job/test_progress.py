@@ -16,8 +16,8 @@ import tilewise as package
 from conftest import Tilewise
 from tilewise.engine import child
 from tilewise.engine.request import PROGRESS
+from tilewise.lab.report.progress import Pace
 from tilewise.launch.worker import find
-from tilewise.report.progress import Pace
 
 
 class Clock:

@@ -14,14 +14,14 @@ from measurements import ping, wrap
 from reports import record, results
 from shown import Tree
 from tilewise.cli import main
+from tilewise.lab.measurement import stored
+from tilewise.lab.report import roofline
+from tilewise.lab.report.data_path import WORDS, Way, data_path, way_of
+from tilewise.lab.report.load_results import find, report_page
+from tilewise.lab.report.page import Page
+from tilewise.lab.report.render.html import html
+from tilewise.lab.report.roofline import Work
 from tilewise.launch.record import Record
-from tilewise.measurement import stored
-from tilewise.report import roofline
-from tilewise.report.data_path import WORDS, Way, data_path, way_of
-from tilewise.report.load_results import find, report_page
-from tilewise.report.page import Page
-from tilewise.report.render.html import html
-from tilewise.report.roofline import Work
 from timelines import made_up
 
 

@@ -11,15 +11,15 @@ import numpy
 import pytest
 from measurements import EVIL, EXCHANGES, collectives, files, hostile, line, node, ping, whole, wrap
 from shown import printed
+from tilewise.lab.measurement.result import Line, Matrix
+from tilewise.lab.report import measure_files, measure_messages, measure_node
+from tilewise.lab.report.measure import everything, measure_tables
+from tilewise.lab.report.measure_model import model_table
+from tilewise.lab.report.numbers import interval_text, percent, significant, size_text, time_text
+from tilewise.lab.report.render.terminal import Screen
+from tilewise.lab.report.render.text import as_csv, as_json, as_markdown
+from tilewise.lab.report.table import Cell, Column, Table, number_columns, quantity, text_columns
 from tilewise.machine.model import Model
-from tilewise.measurement.result import Line, Matrix
-from tilewise.report import measure_files, measure_messages, measure_node
-from tilewise.report.measure import everything, measure_tables
-from tilewise.report.measure_model import model_table
-from tilewise.report.numbers import interval_text, percent, significant, size_text, time_text
-from tilewise.report.render.terminal import Screen
-from tilewise.report.render.text import as_csv, as_json, as_markdown
-from tilewise.report.table import Cell, Column, Table, number_columns, quantity, text_columns
 
 
 def samples(line: Line) -> numpy.ndarray:
@@ -229,7 +229,7 @@ def test_everything_fits_too() -> None:
 
 
 def test_a_pipe_gets_each_row_on_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    from tilewise.report.render.terminal import show
+    from tilewise.lab.report.render.terminal import show
 
     show(measure_tables(whole()))
     rows = capsys.readouterr().out.splitlines()
@@ -319,7 +319,7 @@ def test_tables_need_no_plots_and_no_templates() -> None:
     import subprocess
 
     heavy = "{'matplotlib', 'scipy', 'jinja2'}"
-    code = f"import sys, tilewise.report.measure; sys.exit(bool({heavy} & set(sys.modules)))"
+    code = f"import sys, tilewise.lab.report.measure; sys.exit(bool({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
 
 

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from measurements import files, node, ping, whole, wrap
 from shown import printed
-from tilewise.measurement.result import Level
-from tilewise.report import measure_files, measure_messages, measure_node
-from tilewise.report.measure import measure_tables
+from tilewise.lab.measurement.result import Level
+from tilewise.lab.report import measure_files, measure_messages, measure_node
+from tilewise.lab.report.measure import measure_tables
 
 
 def test_no_rate_of_reading_stands_for_one_of_writing() -> None:

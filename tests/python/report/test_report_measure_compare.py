@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from measurements import EVIL, ping, wrap
 from shown import printed
-from tilewise.measurement.compare import FASTER, SAME, SLOWER, Change, Comparison, Difference, compare
-from tilewise.report.measure_compare import changes, comparison_tables
+from tilewise.lab.measurement.compare import FASTER, SAME, SLOWER, Change, Comparison, Difference, compare
+from tilewise.lab.report.measure_compare import changes, comparison_tables
 
 
 def change(key: str, word: str, ratio: float, **fields: object) -> Change:

@@ -10,11 +10,11 @@ import pytest
 from browser import browser, needs_browser
 from measurements import EVIL, hostile, ping, whole, wrap
 from shown import Tree
-from tilewise.report.measure import everything
-from tilewise.report.measure_page import page_of, plots_of
-from tilewise.report.page import Fact, Page, Section
-from tilewise.report.render.html import html, write
-from tilewise.report.table import Column, Table
+from tilewise.lab.report.measure import everything
+from tilewise.lab.report.measure_page import page_of, plots_of
+from tilewise.lab.report.page import Fact, Page, Section
+from tilewise.lab.report.render.html import html, write
+from tilewise.lab.report.table import Column, Table
 
 SIZE = 3 << 20
 

@@ -12,16 +12,16 @@ import numpy
 import pytest
 from measurements import files, hostile, line, node, ping, whole, wrap
 from PIL import Image
-from tilewise.measurement.fit import fit
-from tilewise.measurement.result import Line, Matrix
-from tilewise.report.figures.bars import Bar, bars
-from tilewise.report.figures.curves import MOST, Axis, Curve, Guide, curves
-from tilewise.report.figures.fields import field
-from tilewise.report.figures.inline import inline
-from tilewise.report.figures.messages import matrix_plots, message_plots, model_plots
-from tilewise.report.figures.style import GRID, INK, ORDERED, PAPER, SERIES, Plot, svg
-from tilewise.report.measure_page import plots_of
-from tilewise.report.render.files import write_figures
+from tilewise.lab.measurement.fit import fit
+from tilewise.lab.measurement.result import Line, Matrix
+from tilewise.lab.report.figures.bars import Bar, bars
+from tilewise.lab.report.figures.curves import MOST, Axis, Curve, Guide, curves
+from tilewise.lab.report.figures.fields import field
+from tilewise.lab.report.figures.inline import inline
+from tilewise.lab.report.figures.messages import matrix_plots, message_plots, model_plots
+from tilewise.lab.report.figures.style import GRID, INK, ORDERED, PAPER, SERIES, Plot, svg
+from tilewise.lab.report.measure_page import plots_of
+from tilewise.lab.report.render.files import write_figures
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -284,7 +284,7 @@ def test_figures_leave_matplotlib_as_it_was() -> None:
 def test_pyplot_stays_out() -> None:
     """Its state is the user's: figures are made without it."""
     code = (
-        "import sys; from measurements import ping, wrap; from tilewise.report.measure_page import plots_of;"
+        "import sys; from measurements import ping, wrap; from tilewise.lab.report.measure_page import plots_of;"
         "list(plots_of(wrap(ping(sizes=3)))); sys.exit('matplotlib.pyplot' in sys.modules)"
     )
     folder = Path(__file__).parents[1]  # where `measurements` is

@@ -18,20 +18,20 @@ from measurements import ping, wrap
 from reports import Job, record, results
 from shown import Tree
 from studies import HERE
+from tilewise.lab.measurement.result import Measurement
+from tilewise.lab.report import study_paths
+from tilewise.lab.report.figures.curves import Axis, Curve, curves
+from tilewise.lab.report.figures.style import Plot
+from tilewise.lab.report.load_results import find, report_page
+from tilewise.lab.report.page import Page, Section
+from tilewise.lab.report.render.files import write_figures, write_tables
+from tilewise.lab.report.render.html import html
+from tilewise.lab.report.render.text import as_csv
+from tilewise.lab.report.study_labels import labels, telling
+from tilewise.lab.report.table import Table
+from tilewise.lab.study import evaluation, store
+from tilewise.lab.study.store import Entry
 from tilewise.launch.record import Record
-from tilewise.measurement.result import Measurement
-from tilewise.report import study_paths
-from tilewise.report.figures.curves import Axis, Curve, curves
-from tilewise.report.figures.style import Plot
-from tilewise.report.load_results import find, report_page
-from tilewise.report.page import Page, Section
-from tilewise.report.render.files import write_figures, write_tables
-from tilewise.report.render.html import html
-from tilewise.report.render.text import as_csv
-from tilewise.report.study_labels import labels, telling
-from tilewise.report.table import Table
-from tilewise.study import evaluation, store
-from tilewise.study.store import Entry
 from timelines import made_up
 
 SIZE = 3 << 20

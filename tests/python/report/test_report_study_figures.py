@@ -11,10 +11,10 @@ import pytest
 from studies import Runner, run
 from tilewise.base.errors import clean
 from tilewise.engine.child import Ended
-from tilewise.report.figures.style import Plot, house, ordered, svg
-from tilewise.report.load_results import find, report_page
-from tilewise.report.study_plots import declared, phases
-from tilewise.study import evaluation
+from tilewise.lab.report.figures.style import Plot, house, ordered, svg
+from tilewise.lab.report.load_results import find, report_page
+from tilewise.lab.report.study_plots import declared, phases
+from tilewise.lab.study import evaluation
 
 AXES = 'command = "multiply"\naxes.ranks = [1, 2, 4]\naxes.io = ["root", "sieve"]\n'
 PLOT = "[[plots]]\nname = 'p'\ntitle = 'P'\nx = 'ranks'\nseries = 'io'\n"

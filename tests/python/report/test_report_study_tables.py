@@ -7,19 +7,19 @@ import io
 from pathlib import Path
 
 from studies import Runner, run
-from tilewise.report.environment import flat
-from tilewise.report.page import Page, Section
-from tilewise.report.render.html import html
-from tilewise.report.render.text import as_csv, as_markdown
-from tilewise.report.study_claims import claims
-from tilewise.report.study_format import digits_of
-from tilewise.report.study_labels import base_unit
-from tilewise.report.study_tables import figures
-from tilewise.report.table import Marks, Table
-from tilewise.study import evaluation
-from tilewise.study.cells import Cell
-from tilewise.study.labels import SINGLE
-from tilewise.study.schema import TableWanted, Value
+from tilewise.lab.report.environment import flat
+from tilewise.lab.report.page import Page, Section
+from tilewise.lab.report.render.html import html
+from tilewise.lab.report.render.text import as_csv, as_markdown
+from tilewise.lab.report.study_claims import claims
+from tilewise.lab.report.study_format import digits_of
+from tilewise.lab.report.study_labels import base_unit
+from tilewise.lab.report.study_tables import figures
+from tilewise.lab.report.table import Marks, Table
+from tilewise.lab.study import evaluation
+from tilewise.lab.study.cells import Cell
+from tilewise.lab.study.labels import SINGLE
+from tilewise.lab.study.schema import TableWanted, Value
 
 AXES = (
     'command = "multiply"\naxes.ranks = [1, 2, 4]\naxes.io = ["sieve", "root"]\nlimits = ["ranks < 4"]\n'

@@ -15,12 +15,12 @@ import numpy
 import pytest
 from browser import browser, needs_browser
 from tilewise.base.errors import UsageError
-from tilewise.report.figures.style import png
-from tilewise.report.figures.timeline import MOST_LINES, largest, timeline_plot
-from tilewise.report.page import Page, Section
-from tilewise.report.render.html import html
-from tilewise.report.timeline import KINDS, MPI, joined, merged, read_timeline
-from tilewise.report.timeline_page import timeline_data, timeline_drawing
+from tilewise.lab.report.figures.style import png
+from tilewise.lab.report.figures.timeline import MOST_LINES, largest, timeline_plot
+from tilewise.lab.report.page import Page, Section
+from tilewise.lab.report.render.html import html
+from tilewise.lab.report.timeline import KINDS, MPI, joined, merged, read_timeline
+from tilewise.lab.report.timeline_page import timeline_data, timeline_drawing
 from timelines import made_up
 
 EVIL = "<script>alert(1)</script>&\"'\x1b]--></script><!--"
@@ -123,7 +123,7 @@ def test_of_many_messages_the_largest_stay(tmp_path: Path) -> None:
 
 
 def test_above_a_bound_the_page_has_merged_spans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewise.report.timeline_page.MOST_SPANS", 2000)
+    monkeypatch.setattr("tilewise.lab.report.timeline_page.MOST_SPANS", 2000)
     line = read_timeline(made_up(tmp_path / "t.json", ranks=2, spans=6000))
     data = timeline_data([line])
     columns, unit = 500, data["unit"]

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from tilewise.study import shipped
-from tilewise.study.study import Study, read
+from tilewise.lab.study import shipped
+from tilewise.lab.study.study import Study, read
 
 FOLDER = Path(__file__).parents[3] / "docs" / "reports"
 PAGES = {

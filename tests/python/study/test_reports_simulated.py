@@ -10,14 +10,14 @@ import sys
 import pytest
 from tilewise.base import programs
 from tilewise.base.errors import UsageError
+from tilewise.lab.study import shipped
+from tilewise.lab.study.evaluation import Evaluated, load
+from tilewise.lab.study.points import combinations
+from tilewise.lab.study.schema import Reference
+from tilewise.lab.study.store import DONE
+from tilewise.lab.study.study import read
 from tilewise.launch.simulated import NAME
 from tilewise.machine.cluster import parse_cluster
-from tilewise.study import shipped
-from tilewise.study.evaluation import Evaluated, load
-from tilewise.study.points import combinations
-from tilewise.study.schema import Reference
-from tilewise.study.store import DONE
-from tilewise.study.study import read
 
 STUDY = "reports-simulated"
 needs_simulator = pytest.mark.skipif(

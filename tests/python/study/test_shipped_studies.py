@@ -13,13 +13,13 @@ import msgspec
 import pytest
 import studies
 from tilewise.base.errors import UsageError
+from tilewise.lab.study import shipped
+from tilewise.lab.study.claims import FAILS, UNDECIDED, UNTESTABLE, VERDICTS
+from tilewise.lab.study.derived import beside
+from tilewise.lab.study.evaluation import load
+from tilewise.lab.study.store import DONE
+from tilewise.lab.study.study import read
 from tilewise.launch import worker
-from tilewise.study import shipped
-from tilewise.study.claims import FAILS, UNDECIDED, UNTESTABLE, VERDICTS
-from tilewise.study.derived import beside
-from tilewise.study.evaluation import load
-from tilewise.study.store import DONE
-from tilewise.study.study import read
 
 REPORTS = (
     "cannon-io",

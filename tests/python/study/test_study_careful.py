@@ -18,11 +18,11 @@ from studies import HERE, Runner, points, run, study
 from tilewise.base.errors import RunError, UsageError
 from tilewise.cli.commands import COMMANDS, JOBS
 from tilewise.engine.child import Ended
-from tilewise.report.timeline import read_timeline
-from tilewise.study import store
-from tilewise.study.compare import compare
-from tilewise.study.inputs import PreparedInput, Work
-from tilewise.study.results import load
+from tilewise.lab.report.timeline import read_timeline
+from tilewise.lab.study import store
+from tilewise.lab.study.compare import compare
+from tilewise.lab.study.inputs import PreparedInput, Work
+from tilewise.lab.study.results import load
 from timelines import made_up
 
 STUDY = 'command = "multiply"\naxes.ranks = [1, 2]\nlaunches = 3\n'

@@ -12,7 +12,7 @@ import pytest
 from conftest import InProcess, Tilewise, one_message, wait_for
 from studies import Runner, points, run
 from test_study_run import REAL, lines, write
-from tilewise.study import export, stamps
+from tilewise.lab.study import export, stamps
 
 JOB = 'title = "T"\ncommand = "multiply"\nwords = ["A.npy", "B.npy"]\noutput = "C.npy"\n'
 MEASURE = 'title = "T"\ncommand = "measure compute"\n'
@@ -109,7 +109,7 @@ def test_what_makes_sense_passes(here: InProcess, text: str) -> None:
 
 def test_every_value_is_checked_but_not_every_combination() -> None:
     from studies import study
-    from tilewise.study.checks import check_lines
+    from tilewise.lab.study.checks import check_lines
 
     text = f"command = 'multiply'\naxes.ranks = {list(range(1, 51))}\naxes.threads = {list(range(1, 51))}\n"
     seen: list[list[str]] = []
@@ -217,7 +217,7 @@ def test_inputs_of_a_killed_study_go_in_the_end(fake: Tilewise, processes) -> No
 
 def test_whose_a_stamped_file_is(tmp_path: Path) -> None:
     from tilewise.engine.child import Ended
-    from tilewise.study.inputs import PreparedInput, Work
+    from tilewise.lab.study.inputs import PreparedInput, Work
 
     made = PreparedInput(name="A", word="a.npy", identity="a", bytes=1, generate=["generate", "-o", "a.npy"])
     path, stamp = tmp_path / "a.npy", tmp_path / ".a.npy.made"

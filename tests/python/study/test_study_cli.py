@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import InProcess, one_message, path_without
 from studies import Runner, run
-from tilewise.study import export, shipped
+from tilewise.lab.study import export, shipped
 
 STUDY = """
 title = "Two ways"
@@ -209,7 +209,7 @@ def test_parquet_has_the_rows(here: InProcess, tmp_path: Path) -> None:
 
 
 def test_lines_of_measurements_are_rows() -> None:
-    from tilewise.study.store import Entry
+    from tilewise.lab.study.store import Entry
 
     record = {
         "command": "measure",

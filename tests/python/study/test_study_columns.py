@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from studies import HERE, Runner, checked, points, run, study
 from tilewise.base.errors import UsageError
-from tilewise.study import evaluation, results
-from tilewise.study.cells import Cell
-from tilewise.study.claims import judge
-from tilewise.study.derived import name_of, names
-from tilewise.study.schema import PlotWanted, TableWanted
-from tilewise.study.store import NOT_RUN, Entry, Store, hash_of
-from tilewise.study.tables import Table, evaluate
+from tilewise.lab.study import evaluation, results
+from tilewise.lab.study.cells import Cell
+from tilewise.lab.study.claims import judge
+from tilewise.lab.study.derived import name_of, names
+from tilewise.lab.study.schema import PlotWanted, TableWanted
+from tilewise.lab.study.store import NOT_RUN, Entry, Store, hash_of
+from tilewise.lab.study.tables import Table, evaluate
 
 AXES = 'command = "multiply"\naxes.ranks = [1, 2, 4]\naxes.io = ["sieve", "root"]\nlimits = ["ranks <= 2"]\n'
 TABLE = "[[tables]]\nname = 't'\nrows = 'ranks'\ncolumns = 'io'\n"

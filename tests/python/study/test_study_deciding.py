@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import studies
 from studies import FLAGS, HERE, MACHINE, Runner, run, study
-from tilewise.study import evaluation
-from tilewise.study import run as running
-from tilewise.study.claims import FAILS, HOLDS, UNDECIDED, Verdict
-from tilewise.study.deciding import ahead, until_decided
-from tilewise.study.inputs import Work
-from tilewise.study.points import expand
-from tilewise.study.store import Store
+from tilewise.lab.study import evaluation
+from tilewise.lab.study import run as running
+from tilewise.lab.study.claims import FAILS, HOLDS, UNDECIDED, Verdict
+from tilewise.lab.study.deciding import ahead, until_decided
+from tilewise.lab.study.inputs import Work
+from tilewise.lab.study.points import expand
+from tilewise.lab.study.store import Store
 
 AXES = """command = "multiply"
 axes.ranks = [1, 2, 4]

@@ -12,7 +12,7 @@ import pytest
 from conftest import Tilewise, one_message
 from graphics import Graphics
 from tilewise.base.errors import UsageError
-from tilewise.study import results
+from tilewise.lab.study import results
 
 
 def marked(rows: list[dict[str, Any]], simulated: bool) -> str:

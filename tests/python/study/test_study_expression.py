@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tilewise.base.errors import UsageError
-from tilewise.study.expression import Expression, Missing, scope_of
+from tilewise.lab.study.expression import Expression, Missing, scope_of
 
 NAMES = {"ranks": 4, "cores": 2, "algorithm": "cannon", "a.b": 7, "list": [1, 2, 3], "none": []}
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from studies import FLAGS, points, study
 from tilewise.base.errors import UsageError
-from tilewise.study import shipped
-from tilewise.study.evaluation import check
-from tilewise.study.points import combinations
-from tilewise.study.schema import Run
-from tilewise.study.study import launches_of, read
+from tilewise.lab.study import shipped
+from tilewise.lab.study.evaluation import check
+from tilewise.lab.study.points import combinations
+from tilewise.lab.study.schema import Run
+from tilewise.lab.study.study import launches_of, read
 
 MULTIPLY = 'command = "multiply"\n'
 
@@ -194,7 +194,7 @@ def test_keys_are_stable_and_tell_points_apart() -> None:
 
 def test_a_file_is_what_it_holds(tmp_path, monkeypatch) -> None:
     def key(folder: str, content: bytes) -> str:
-        from tilewise.study.points import expand
+        from tilewise.lab.study.points import expand
 
         (tmp_path / folder).mkdir(exist_ok=True)
         (tmp_path / folder / "A.npy").write_bytes(content)
@@ -230,7 +230,7 @@ def test_scales_and_runs_are_joined() -> None:
 @pytest.mark.parametrize("scale", ["tiny", "default", "report"])
 def test_shipped_studies_are_whole(name: str, scale: str) -> None:
     from tilewise.cli.flags import flags_of
-    from tilewise.study.points import expand
+    from tilewise.lab.study.points import expand
 
     made = read(shipped.path_of(name), scale)
     planned = expand(made, {"cores": 2, "cpus": 4, "memory": 8 << 30, "disk": 1 << 40}, flags_of)
@@ -246,9 +246,9 @@ def test_a_study_that_is_not_there() -> None:
 
 
 def test_the_reference_names_every_key() -> None:
-    from tilewise.study import schema
-    from tilewise.study.claims_check import NAMES
-    from tilewise.study.expression import FUNCTIONS
+    from tilewise.lab.study import schema
+    from tilewise.lab.study.claims_check import NAMES
+    from tilewise.lab.study.expression import FUNCTIONS
 
     page = (Path(__file__).parents[3] / "docs/reference/study.md").read_text(encoding="utf-8")
     structs = [

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import studies
 from tilewise.base.errors import UsageError
-from tilewise.study import shipped
-from tilewise.study.foretold import foretold
-from tilewise.study.run import left_of
-from tilewise.study.store import load_entries
-from tilewise.study.study import read
+from tilewise.lab.study import shipped
+from tilewise.lab.study.foretold import foretold
+from tilewise.lab.study.run import left_of
+from tilewise.lab.study.store import load_entries
+from tilewise.lab.study.study import read
 
 TEXT = """
 command = "multiply"

@@ -11,11 +11,11 @@ from conftest import Tilewise, wait_for
 from studies import FLAGS, HERE, MACHINE, Runner, study
 from test_study_run import REAL, write
 from tilewise.engine.child import Ended
-from tilewise.study import results, store, sweeping
-from tilewise.study import run as running
-from tilewise.study.inputs import Work
-from tilewise.study.points import expand
-from tilewise.study.store import Entry, Store
+from tilewise.lab.study import results, store, sweeping
+from tilewise.lab.study import run as running
+from tilewise.lab.study.inputs import Work
+from tilewise.lab.study.points import expand
+from tilewise.lab.study.store import Entry, Store
 
 TEXT = "command = 'multiply'\naxes.ranks = [1, 2]\nlaunches = 3\nwarmup_launches = 0"
 WHOLE = 6

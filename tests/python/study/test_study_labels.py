@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from studies import HERE, Runner, run
 from tilewise.engine.child import Ended
-from tilewise.report.study_page import study_page
-from tilewise.report.study_tables import figures
-from tilewise.study import evaluation
-from tilewise.study.labels import ABOVE, SINGLE, WIDE, band, labels_of, of_ratio, words_of
-from tilewise.study.results import Measured
-from tilewise.study.store import Entry
+from tilewise.lab.report.study_page import study_page
+from tilewise.lab.report.study_tables import figures
+from tilewise.lab.study import evaluation
+from tilewise.lab.study.labels import ABOVE, SINGLE, WIDE, band, labels_of, of_ratio, words_of
+from tilewise.lab.study.results import Measured
+from tilewise.lab.study.store import Entry
 
 TEXT = """command = "multiply"
 axes.ranks = [1, 2, 4]

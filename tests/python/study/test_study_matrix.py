@@ -3,9 +3,9 @@
 from typing import Any
 
 from studies import study
-from tilewise.study.plots import draw
-from tilewise.study.results import Measured, Results
-from tilewise.study.store import Entry
+from tilewise.lab.study.plots import draw
+from tilewise.lab.study.results import Measured, Results
+from tilewise.lab.study.store import Entry
 
 PLOT = (
     "command = 'measure ping'\n[[plots]]\nname = 'p'\nkind = 'heat'\nx = 'partner'\nseries = 'rank'\n"

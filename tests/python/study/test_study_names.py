@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from studies import Runner, checked, run, study
 from tilewise.base.errors import UsageError
-from tilewise.study import evaluation
-from tilewise.study.claims import Verdict, spelled
+from tilewise.lab.study import evaluation
+from tilewise.lab.study.claims import Verdict, spelled
 
 TEXT = """command = "multiply"
 launches = 2

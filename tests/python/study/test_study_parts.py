@@ -20,15 +20,15 @@ from studies import HERE, Runner, run
 from test_study_run import REAL, STUDY, lines, write
 from tilewise.base.errors import RunError, UsageError
 from tilewise.engine.child import Ended
+from tilewise.lab.study import export, results, store
+from tilewise.lab.study.locks import Locks
+from tilewise.lab.study.points import digest
+from tilewise.lab.study.store import Store
 from tilewise.machine import storage
-from tilewise.study import export, results, store
-from tilewise.study.locks import Locks
-from tilewise.study.points import digest
-from tilewise.study.store import Store
 
 HOLDS = """
 import sys, time
-from tilewise.study.locks import Locks
+from tilewise.lab.study.locks import Locks
 locks = Locks(sys.argv[1])
 with locks.held(sys.argv[2]) as ours:
     print(ours, flush=True)

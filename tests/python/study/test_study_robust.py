@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from studies import Runner, points, run, study
 from tilewise.base.errors import UsageError
-from tilewise.report.load_results import find, report_page
-from tilewise.report.render.html import html
-from tilewise.study import evaluation, results
-from tilewise.study.compare import compare
-from tilewise.study.expression import Missing, short
-from tilewise.study.paths import numbers
+from tilewise.lab.report.load_results import find, report_page
+from tilewise.lab.report.render.html import html
+from tilewise.lab.study import evaluation, results
+from tilewise.lab.study.compare import compare
+from tilewise.lab.study.expression import Missing, short
+from tilewise.lab.study.paths import numbers
 
 AXES = 'command = "multiply"\naxes.ranks = [1, 2, 4]\naxes.io = ["sieve", "root"]\n'
 TABLE = "[[tables]]\nname = 't'\nrows = 'ranks'\ncolumns = 'io'\n"

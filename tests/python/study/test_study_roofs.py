@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from studies import Runner, checked, points, run
 from tilewise.base.errors import UsageError
-from tilewise.report.study_plots import declared
-from tilewise.study import evaluation
-from tilewise.study.plots import Plot
+from tilewise.lab.report.study_plots import declared
+from tilewise.lab.study import evaluation
+from tilewise.lab.study.plots import Plot
 
 AXES = 'command = "multiply"\naxes.ranks = [1, 2, 4]\naxes.io = ["sieve"]\n'
 TABLE = "[[tables]]\nname = 't'\nrows = 'ranks'\n"

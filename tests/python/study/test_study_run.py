@@ -19,9 +19,9 @@ from conftest import Tilewise, one_message, wait_for
 from stopwatch import within
 from studies import HERE, Runner, run, study
 from tilewise.base.errors import UsageError
-from tilewise.study import results, store
-from tilewise.study.evaluation import load
-from tilewise.study.store import Store
+from tilewise.lab.study import results, store
+from tilewise.lab.study.evaluation import load
+from tilewise.lab.study.store import Store
 
 STUDY = 'command = "multiply"\naxes.ranks = [1, 2, 3]\naxes.io = ["root", "sieve"]\nlaunches = 2\n'
 BESIDE = {"points.jsonl", "study.toml", "environment.json", "points.lock"}
@@ -274,7 +274,7 @@ def test_a_time_limit_ends_a_point(fake: Tilewise, processes) -> None:
 
 def test_inputs_are_made_once_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tilewise.engine.child import Ended
-    from tilewise.study import inputs
+    from tilewise.lab.study import inputs
 
     made: list[str] = []
 

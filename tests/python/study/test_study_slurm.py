@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from conftest import InProcess, one_message
 from studies import HERE, Runner, points, run, study
-from tilewise.study import run as running
-from tilewise.study import store
-from tilewise.study.store import NOT_RUN
+from tilewise.lab.study import run as running
+from tilewise.lab.study import store
+from tilewise.lab.study.store import NOT_RUN
 
 STUDY = """
 title = "Small"

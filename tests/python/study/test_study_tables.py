@@ -13,14 +13,14 @@ import pytest
 import scipy.stats
 from studies import HERE, MACHINE, Runner, checked, points, run, study
 from tilewise.base.errors import UsageError
-from tilewise.study import results
-from tilewise.study.cells import Cell
-from tilewise.study.claims import judge
-from tilewise.study.compare import compare
-from tilewise.study.plots import draw
-from tilewise.study.results import Measured, Results
-from tilewise.study.store import Entry, Store, hash_of
-from tilewise.study.tables import Table, check, evaluate
+from tilewise.lab.study import results
+from tilewise.lab.study.cells import Cell
+from tilewise.lab.study.claims import judge
+from tilewise.lab.study.compare import compare
+from tilewise.lab.study.plots import draw
+from tilewise.lab.study.results import Measured, Results
+from tilewise.lab.study.store import Entry, Store, hash_of
+from tilewise.lab.study.tables import Table, check, evaluate
 
 # A pretended job takes 12 s / ranks, and through the root 1 s more; `input` is a quarter of it.
 AXES = 'command = "multiply"\naxes.ranks = [1, 2, 4]\naxes.io = ["sieve", "root"]\n'

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import studies
 from tilewise.cli.flags import flags_of
-from tilewise.study import shipped
-from tilewise.study.expression import Expression, scope_of
-from tilewise.study.points import expand
-from tilewise.study.schema import SCALES
-from tilewise.study.study import read
-from tilewise.study.wording import bounds, lack
+from tilewise.lab.study import shipped
+from tilewise.lab.study.expression import Expression, scope_of
+from tilewise.lab.study.points import expand
+from tilewise.lab.study.schema import SCALES
+from tilewise.lab.study.study import read
+from tilewise.lab.study.wording import bounds, lack
 
 AXES: dict[str, list[int]] = {"size": [128, 512], "ranks": [1, 2, 4]}
 NAMES: dict[str, Any] = {

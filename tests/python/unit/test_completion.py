@@ -14,7 +14,7 @@ from tilewise.base.declare import Argument
 from tilewise.cli.commands import COMMANDS, JOBS
 from tilewise.cli.completion import SHELLS, place_of, script
 from tilewise.cli.pages import Page, names, page_of, subcommands
-from tilewise.study import shipped
+from tilewise.lab.study import shipped
 
 FILES = ("A.npy", "B.h5", "page.html", "record.json", "study.toml", "trace.json.gz", "notes", "launches.csv")
 FOLDERS = ("folder", "data.tiles")

@@ -6,8 +6,8 @@ import math
 import random
 
 import pytest
-from tilewise.statistics.decisions import DRIFT, decided, moved_interval
-from tilewise.statistics.intervals import interval_of, launch_interval, ratio_interval
+from tilewise.lab.statistics.decisions import DRIFT, decided, moved_interval
+from tilewise.lab.statistics.intervals import interval_of, launch_interval, ratio_interval
 
 ABOVE, BELOW = [12.0, 12.6, 11.7], [6.0, 6.3, 6.2, 5.9]
 

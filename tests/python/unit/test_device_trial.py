@@ -11,11 +11,11 @@ import msgspec
 import pytest
 from tilewise.base.errors import RunError
 from tilewise.cli.doctor_devices import module_version
+from tilewise.lab.measurement import device_trial
+from tilewise.lab.measurement.points import Launch, PlannedPoint
+from tilewise.lab.measurement.run import Found
 from tilewise.launch.job import Point
 from tilewise.launch.signals import Signals
-from tilewise.measurement import device_trial
-from tilewise.measurement.points import Launch, PlannedPoint
-from tilewise.measurement.run import Found
 
 CAUGHT = cast(Signals, None)
 

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 import pytest
 import scipy.stats
-from tilewise.measurement.compare import FASTER, SAME, SLOWER, Comparison, compare
-from tilewise.measurement.result import Disturbance, Line, Measurement
+from tilewise.lab.measurement.compare import FASTER, SAME, SLOWER, Comparison, compare
+from tilewise.lab.measurement.result import Disturbance, Line, Measurement
 
 Shift = Callable[[Line], float]
 

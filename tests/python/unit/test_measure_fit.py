@@ -8,10 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.optimize
+from tilewise.lab.measurement.fit import cost_key, fit, fit_cost, pieces, search, straight
+from tilewise.lab.measurement.result import Line
+from tilewise.lab.statistics.summary import Summary
 from tilewise.machine.model import Model
-from tilewise.measurement.fit import cost_key, fit, fit_cost, pieces, search, straight
-from tilewise.measurement.result import Line
-from tilewise.statistics.summary import Summary
 
 POWERS = [1 << k for k in range(23)]
 

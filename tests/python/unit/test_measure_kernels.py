@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from machines import FACTS
 from measurements import wrap
-from tilewise.measurement import compute, points
-from tilewise.measurement.kernels import choices, sentences
-from tilewise.measurement.request import Request
-from tilewise.measurement.result import Line
-from tilewise.report import measure_node
-from tilewise.statistics.summary import summarise
+from tilewise.lab.measurement import compute, points
+from tilewise.lab.measurement.kernels import choices, sentences
+from tilewise.lab.measurement.request import Request
+from tilewise.lab.measurement.result import Line
+from tilewise.lab.report import measure_node
+from tilewise.lab.statistics.summary import summarise
 
 
 def both(size: int, chosen: str, ratios: list[float], dtype: str = "float64") -> list[Line]:

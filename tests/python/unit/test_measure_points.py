@@ -10,16 +10,16 @@ import msgspec
 import pytest
 from machines import FACTS
 from tilewise.base.errors import RunError, UsageError
+from tilewise.lab.measurement import compute, files, lines, memory, messages, points, run, stored
+from tilewise.lab.measurement.request import Request
+from tilewise.lab.measurement.result import Disturbance, Level, Line, Matrix, Measurement
+from tilewise.lab.measurement.terms import terms_of
+from tilewise.lab.statistics.summary import Summary
 from tilewise.launch.events import Done, RankFacts
 from tilewise.launch.job import Point, Stop
 from tilewise.machine import network, profile
 from tilewise.machine.model import Cost, Model, Piece
 from tilewise.machine.topology import Core, Topology
-from tilewise.measurement import compute, files, lines, memory, messages, points, run, stored
-from tilewise.measurement.request import Request
-from tilewise.measurement.result import Disturbance, Level, Line, Matrix, Measurement
-from tilewise.measurement.terms import terms_of
-from tilewise.statistics.summary import Summary
 
 GIB = 1 << 30
 FLAT = Topology(cores=[Core(cpus=(number,), cache=0, socket=0) for number in (0, 1)])

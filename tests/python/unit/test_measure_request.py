@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 from conftest import InProcess, one_message
 from tilewise.base.errors import UsageError
-from tilewise.measurement import request as asked
+from tilewise.lab.measurement import request as asked
 
 REPORT = [128_000, 256_000, 512_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000, 16_000_000]
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from tilewise.base.errors import RunError
+from tilewise.lab.measurement import lines, run
+from tilewise.lab.measurement.points import Launch, PlannedPoint
+from tilewise.lab.measurement.result import Disturbance
 from tilewise.launch import launcher
 from tilewise.launch.events import Done, Failed, RankFacts
 from tilewise.launch.job import Point, Stop
 from tilewise.launch.outcome import Outcome
 from tilewise.launch.signals import Signals
-from tilewise.measurement import lines, run
-from tilewise.measurement.points import Launch, PlannedPoint
-from tilewise.measurement.result import Disturbance
 
 
 class Worker:

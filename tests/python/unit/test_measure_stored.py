@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from machines import FACTS
 from test_measure_points import line, measurement
+from tilewise.lab.measurement import stored
+from tilewise.lab.measurement.fit import fit
+from tilewise.lab.measurement.result import Measurement
+from tilewise.lab.measurement.terms import DISTURBED
 from tilewise.machine import profile
-from tilewise.measurement import stored
-from tilewise.measurement.fit import fit
-from tilewise.measurement.result import Measurement
-from tilewise.measurement.terms import DISTURBED
 from tilewise.operations.predicted import machine_name
 
 

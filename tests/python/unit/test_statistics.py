@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.stats
-from tilewise.statistics.intervals import (
+from tilewise.lab.statistics.intervals import (
     interval_of,
     launch_interval,
     narrow,
@@ -18,8 +18,8 @@ from tilewise.statistics.intervals import (
     ratio_interval,
     student,
 )
-from tilewise.statistics.summary import aggregate, apart, summarise
-from tilewise.statistics.variances import Pair, compare_pairs, false_discovery, pooled, shrunken
+from tilewise.lab.statistics.summary import aggregate, apart, summarise
+from tilewise.lab.statistics.variances import Pair, compare_pairs, false_discovery, pooled, shrunken
 
 
 def drawn(
@@ -277,8 +277,8 @@ def test_few_pairs_are_tested_alone_and_many_lend_each_other_variances() -> None
 
 def test_numpy_and_scipy_wait_until_they_are_needed() -> None:
     code = (
-        "import sys, tilewise.statistics.summary, tilewise.statistics.variances;"
-        "import tilewise.measurement.compare, tilewise.measurement.fit, tilewise.study.compare;"
+        "import sys, tilewise.lab.statistics.summary, tilewise.lab.statistics.variances;"
+        "import tilewise.lab.measurement.compare, tilewise.lab.measurement.fit, tilewise.lab.study.compare;"
         "sys.exit(bool({'numpy', 'scipy'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

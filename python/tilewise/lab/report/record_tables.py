@@ -1,0 +1,190 @@
+"""Tables of a record's page: phases over ranks, what was moved, files, ranks, repetitions; records beside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewise.base.units import bytes_text, rate_text
+from tilewise.lab.report.environment import flat
+from tilewise.lab.report.explain import closing_lines, variant_line
+from tilewise.lab.report.figures.style import PHASES
+from tilewise.lab.report.numbers import giga, percent, significant, time_text
+from tilewise.lab.report.table import Cell, Table, number_columns, quantity, text_columns
+from tilewise.launch.record import Matrix, Record, Spread
+
+_LONGEST = 200  # characters of what a job found out
+_PARTS = {"input": ("file", "parse", "distribute"), "output": ("file", "format", "collect")}
+
+
+def phases(record: Record) -> Table:
+    """Seconds of each phase over ranks, with the parts of input and output."""
+    table = Table("phases", "Seconds of each phase", text_columns("phase"))
+    table.columns += number_columns("min", "mean", "max", "predicted", unit="s") + number_columns("share")
+    whole = record.seconds.total.mean
+    foreseen = record.predicted_seconds or {}
+
+    def add(name: str, spread: Spread, tone: str) -> None:
+        values = (spread.min, spread.mean, spread.max)
+        cells = [Cell(significant(value), value, time_text(value), tone=tone) for value in values]
+        share = spread.mean / whole if whole > 0 else 0.0
+        faint = tone if tone == "faint" else ""
+        before = quantity(foreseen.get(name))
+        table.add(Cell(name, tone=tone), *cells, before, quantity(share, percent, tone=faint))
+
+    for name in (*PHASES, "total"):
+        spread: Spread = getattr(record.seconds, name)
+        add(name, spread, "strong" if name == "total" else "")
+        for part in _PARTS.get(name, ()):
+            inner: Spread = getattr(spread, part)
+            if inner.max > 0:
+                add(f"of it {part}", inner, "faint")
+    table.add("whole command", "", "", quantity(record.seconds.wall), quantity(foreseen.get("wall")), "")
+    table.notes = ["Over the ranks. A rank's phases add up to its total; overlapping work is counted once."]
+    return table
+
+
+def explained(record: Record) -> Table:
+    """What the command says at its end, and why the plan chose as it did."""
+    table = Table("explained", "In words", text_columns("", ""))
+    for label, text, *_ in closing_lines(record):
+        table.add(label, text)
+    table.add("chosen by", record.chosen_by + (f"; given: {', '.join(record.fixed)}" if record.fixed else ""))
+    for place, reason in enumerate(record.reasons):
+        table.add("" if place else "because", reason)
+    above = {(row[0].text, row[1].text) for row in table.rows}
+    for name, value in (pair for pair in flat(record.result) if pair not in above):
+        table.add(name, value if len(value) <= _LONGEST else f"{value[: _LONGEST - 1]}…")
+    return table
+
+
+def moved(record: Record) -> Table:
+    """Bytes, messages, calls, operations, and how fast."""
+    columns = text_columns("what") + number_columns("amount", "rate")
+    table = Table("moved", "Data moved and work done", columns)
+    told, rates = record.bytes, record.rates
+
+    def add(name: str, value: Cell | int, rate: float | None = None, unit: str = "B/s") -> None:
+        table.add(name, value, quantity(rate or None, lambda rate: rate_text(rate, unit)))
+
+    add("read", quantity(told.read, bytes_text), rates.read_bytes_per_second)
+    add("of that useful", quantity(told.useful, bytes_text))
+    add("written", quantity(told.written, bytes_text), rates.written_bytes_per_second)
+    add("exchanged", quantity(told.exchanged, bytes_text), rates.exchanged_bytes_per_second)
+    add("most received by one rank", quantity(told.exchanged_max_rank, bytes_text))
+    add("copied within the node", quantity(told.copied_in_node, bytes_text))
+    add("messages", record.messages)
+    add("read and write calls", record.io_calls)
+    add(
+        "operations",
+        quantity(record.flops, lambda count: rate_text(count, "FLOP")),
+        rates.flops_per_second,
+        "FLOP/s",
+    )
+    return table
+
+
+def files(record: Record) -> Table:
+    """Inputs and outputs, and where they lay."""
+    names = ("", "path", "format", "shape", "type", "order", "file system", "page cache before")
+    table = Table("files", "Files", text_columns(*names))
+    stored = {each.path: each for each in record.environment.storage}
+
+    def add(role: str, matrix: Matrix) -> None:
+        where = stored.get(matrix.path)
+        shape = "×".join(map(str, matrix.shape)) + (f" × {matrix.planes} planes" if matrix.planes > 1 else "")
+        place = (where.file_system, where.cache) if where else ("", "")
+        table.add(role, matrix.path, matrix.format, shape, matrix.dtype, matrix.order, *place)
+
+    for matrix in record.inputs:
+        add("in", matrix)
+    for matrix in record.outputs:
+        add("out", matrix)
+    return table
+
+
+def ranks(record: Record) -> Table:
+    """Where each rank ran, and the most memory that it had."""
+    table = Table("ranks", "Ranks", number_columns("rank") + text_columns("host") + number_columns("node"))
+    table.columns += text_columns("processors") + number_columns("memory")
+    peaks = record.peak_rss_bytes.per_rank
+    for place in record.placement:
+        peak = peaks[place.rank] if place.rank < len(peaks) else None
+        cpus = ", ".join(map(str, place.cpus)) if isinstance(place.cpus, list) else str(place.cpus)
+        table.add(place.rank, place.host, place.node, cpus, quantity(peak, bytes_text))
+    table.folded = len(table.rows) > 32
+    return table
+
+
+def samples(record: Record) -> Table:
+    """Every repetition: the seconds of each phase on the slowest rank."""
+    names = [name for name in (*PHASES, "total") if any(name in sample for sample in record.samples)]
+    columns = number_columns("repetition") + number_columns(*names, unit="s")
+    table = Table("samples", "Repetitions", columns)
+    for place, sample in enumerate(record.samples, 1):
+        table.add(place, *[quantity(sample.get(name)) for name in names])
+    return table
+
+
+def records(names: Sequence[str], found: Sequence[Record]) -> Table:
+    """A row for each record: what it was, its phases, how fast, and whether it was verified."""
+    table = Table("records", "Jobs", text_columns("record", "command", "shape", "how"))
+    table.columns += number_columns(*PHASES, "total", "wall", unit="s")
+    table.columns += [*number_columns("arithmetic", unit="GFLOP/s"), *text_columns("check")]
+    for name, record in zip(names, found, strict=True):
+        shape = "×".join(map(str, record.outputs[0].shape)) if record.outputs else ""
+        spreads = [getattr(record.seconds, phase).max for phase in (*PHASES, "total")]
+        rate = quantity(record.rates.flops_per_second or None, giga)
+        proof = record.verification
+        said = Cell("none", tone="faint")
+        if proof is not None:
+            good = proof.passed and proof.share >= 1
+            said = Cell(proof.verdict(), tone="good" if good else "faint" if proof.passed else "bad")
+        seconds = map(quantity, [*spreads, record.seconds.wall])
+        table.add(name, record.command, shape, variant_line(record), *seconds, rate, said)
+    table.notes = [
+        "Each phase is that of the slowest rank; the whole job runs from the first to the last barrier."
+    ]
+    return table
+
+
+def disturbed(record: Record) -> list[str]:
+    """What may have slowed the job down, a sentence each; of shared cores there is a warning already."""
+    seen = record.disturbance
+    return [
+        f"during {record.command}: {label}"
+        for label in (seen.labels if seen is not None else record.labels)
+        if label != "oversubscribed"
+    ]
+
+
+def meanwhile(record: Record) -> Table | None:
+    """What was seen of the machine while the job ran; None where the record does not say."""
+    seen = record.disturbance
+    if seen is None:
+        return None
+    table = Table("meanwhile", "During the job", text_columns("what") + number_columns(""))
+    table.add("disturbed", ", ".join(seen.labels) or "no")
+    shares = (
+        ("cores' time for other programs", seen.others),
+        ("cores' time stolen by a hypervisor", seen.stolen),
+    )
+    for name, share in shares:
+        if share is not None:
+            table.add(name, quantity(share, percent))
+    if seen.ceiling is not None:
+        low, high = (significant(each / 1000) for each in seen.ceiling)
+        table.add("highest frequency allowed, before and after", f"{low} and {high} GHz")
+    if seen.throttled is not None:
+        table.add("times that heat slowed cores down", seen.throttled)
+    return table
+
+
+def proof_text(record: Record) -> str:
+    """`freivalds: error 8.2e-16, at most 2.9e-14 is allowed`."""
+    proof = record.verification
+    if proof is None:
+        return ""
+    more = f"; {proof.unchecked}" if proof.unchecked else ""
+    if proof.error is None or proof.tolerance is None:
+        return f"{proof.method}{more}"
+    return f"{proof.method}: error {proof.error:.1e}, at most {proof.tolerance:.1e} allowed{more}"

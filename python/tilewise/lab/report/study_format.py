@@ -1,0 +1,179 @@
+"""Figures of a study's table as they are shown, on a page and on a terminal: units, digits, bases, gaps.
+
+0.0268 s   0.0121 s                26.80   12.10   ms       one unit of time a table
+4 (of base 0.1666 s), 2 (0.1666)   ──▶  base once: in the title, over a column, in its row, or by each figure
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tilewise.lab.report.numbers import NONE, significant, time_scale
+from tilewise.lab.report.study_labels import base_unit
+from tilewise.lab.report.table import Cell, Column
+from tilewise.lab.study.cells import NOWHERE
+from tilewise.lab.study.cells import Cell as Figure
+from tilewise.lab.study.labels import SINGLE
+from tilewise.lab.study.schema import TableWanted
+from tilewise.lab.study.tables import Table
+
+DIGITS, _OF_ONE = 4, 3  # of a figure, and of one that a single launch gave
+_KNOWN = ("not run", "failed", "no base")  # how reasons begin that a cell can say itself
+_MOST = 6  # reasons below a table
+_LARGE = 1e5  # from here on, numbers without a unit are counted in thousands, millions …
+
+
+class Scales:
+    """How numbers of a table, or of the same one of several results, are written: a scale for each unit.
+
+    `plainly` leaves times in seconds, as they are where another table of seconds stands beside this one.
+    """
+
+    def __init__(self, mine: Sequence[Table], wanted: TableWanted, plainly: bool = False) -> None:
+        self._base_unit = base_unit(wanted)
+        bases = [base for each in mine for row in each.cells for base in _bases(row)]
+        every = [(each, column) for each in mine for column in each.columns]
+        timed = [pair for pair in every if unit_of(*pair) == "s"]
+        times = [value for pair in timed for value in _values(*pair)]
+        self._time = time_scale([] if plainly else times)
+        self._base = time_scale(bases) if self._base_unit == "s" else _thousands(bases, self._base_unit)
+        self._whole = {(id(each), repr(column)) for each, column in every if _whole(_values(each, column))}
+
+    def column(self, table: Table, column: list[Any], heading: str) -> Column:
+        """The head of a column of figures."""
+        unit = unit_of(table, column)
+        unit, base = self._time[0] if unit == "s" else unit, unit
+        if base_place(table) == "column" and not is_further(table, column):
+            place = table.columns.index(column)
+            mine = _bases([row[place] for row in table.cells])
+            unit = f"{unit} of {self.base_text(mine.pop())}".lstrip() if mine else unit
+        return Column(heading, unit, base=base)
+
+    def base(self, heading: str) -> Column:
+        """The head of a column of bases."""
+        return Column(heading, self._base[0], base=self._base_unit or "as measured")
+
+    def text(self, value: float, table: Table, column: list[Any], digits: int = DIGITS) -> str:
+        """A figure without its unit: all digits of whole numbers, else those that count."""
+        if unit_of(table, column) == "s":
+            return significant(value / self._time[1], digits)
+        if (id(table), repr(column)) in self._whole:
+            return str(int(value))
+        return significant(value, digits)
+
+    def base_cell(self, base: float | None) -> Cell:
+        """A base, in the unit of its column."""
+        return Cell(NONE if base is None else significant(base / self._base[1], DIGITS), base, tone="faint")
+
+    def base_text(self, base: float) -> str:
+        """A base with its unit."""
+        text = significant(base / self._base[1], DIGITS)
+        return f"{text}{'·' if self._base[0].startswith('10') else ' '}{self._base[0]}".rstrip()
+
+    def compared(self, table: Table) -> str:
+        """`compared with ranks = 1 (166.6 ms)`, of a table that has one base."""
+        (base,) = {base for row in table.cells for base in _bases(row)}
+        return f"compared with {table.base} ({self.base_text(base)})"
+
+
+def _thousands(values: list[float], unit: str) -> tuple[str, float]:
+    sizes = [abs(value) for value in values if value]
+    if not sizes or max(sizes) < _LARGE:
+        return unit, 1.0
+    power = min(12, 3 * int(math.log10(max(sizes)) // 3))
+    return f"10{str(power).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))} {unit}".rstrip(), 10.0**power
+
+
+def _values(table: Table, column: list[Any]) -> list[float]:
+    place = table.columns.index(column)
+    return [row[place].value for row in table.cells if row[place].value is not None]  # type: ignore[misc]
+
+
+def _whole(values: list[float]) -> bool:
+    return all(value.is_integer() and abs(value) < 1e15 for value in values)
+
+
+def number(value: float | None, digits: int = DIGITS) -> str:
+    """A number that stands alone: a count with all its digits."""
+    return str(int(value)) if value is not None and _whole([value]) else significant(value, digits)
+
+
+def unit_of(table: Table, column: list[Any]) -> str:
+    """The unit that the study gives a column."""
+    return table.units[table.columns.index(column)] if column in table.columns else ""
+
+
+def plain(name: str) -> str:
+    """An axis or a field in words."""
+    return name.replace("_", " ").removeprefix("line.")
+
+
+def is_further(table: Table, column: list[Any]) -> bool:
+    """Whether a column is made out of others."""
+    return bool(table.also) and column in table.columns[-len(table.also) :]
+
+
+def look(table: Table, row: list[Any], column: list[Any]) -> Figure:
+    """A cell; where this table has no such row or column, one that says so."""
+    if row not in table.rows or column not in table.columns:
+        return Figure(reason=NOWHERE)
+    return table.cells[table.rows.index(row)][table.columns.index(column)]
+
+
+def digits_of(cell: Figure) -> int:
+    """As many digits as its interval leaves certain, and one: 2 at ±30 %, 3 at ±5 %."""
+    reach = reach_of(cell)
+    if reach is None:
+        return _OF_ONE if SINGLE in cell.labels else DIGITS
+    return min(DIGITS, max(2, 1 + math.ceil(-math.log10(reach)))) if reach > 0 else DIGITS
+
+
+def reach_of(cell: Figure) -> float | None:
+    """How far its interval reaches to the farther side, as part of the figure; None where it has none."""
+    if (
+        cell.value is None
+        or cell.low is None
+        or cell.high is None
+        or not cell.low < cell.high
+        or cell.value == 0
+    ):
+        return None
+    return max(cell.value - cell.low, cell.high - cell.value) / abs(cell.value)
+
+
+def base_place(table: Table) -> str:
+    """Where bases belong: in the `title` if there is one, over a `column`, to a `row`, else to the `cell`."""
+    bases = [_bases(row) for row in table.cells]
+    every = {base for row in bases for base in row}
+    if len(every) < 2:
+        return "title" if every else ""
+    columns = zip(*(row[: len(row) - len(table.also)] for row in table.cells), strict=True)
+    if all(len(_bases(column)) <= 1 for column in columns):
+        return "column"
+    return "row" if all(len(row) <= 1 for row in bases) else "cell"
+
+
+def base_of(table: Table, row: list[Any]) -> float | None:
+    """The one base of a row."""
+    return next(iter(_bases(table.cells[table.rows.index(row)])), None) if row in table.rows else None
+
+
+def _bases(cells: Sequence[Figure]) -> set[float]:
+    return {cell.base for cell in cells if cell.base is not None}
+
+
+def short(cell: Figure) -> str:
+    """What stands where no figure is; why is told below the table."""
+    head = cell.reason.partition(":")[0]
+    return NONE if cell.reason == NOWHERE else head if head in _KNOWN else "no figure"
+
+
+def reasons(mine: Sequence[Table]) -> list[str]:
+    """What stands behind the empty cells."""
+    cells = [cell for each in mine for row in each.cells for cell in row if cell.value is None]
+    counted = dict.fromkeys(cell.reason for cell in cells if cell.reason)
+    gap = [f"{NONE} means that the study has no such point"] if counted.pop(NOWHERE, 0) is None else []
+    rest = [f"… and {len(counted) - _MOST} more reasons"] if len(counted) > _MOST else []
+    return [*list(counted)[:_MOST], *rest, *gap]

@@ -1,0 +1,125 @@
+"""Claims checked before anything runs: every table, axis, run and name that they ask for is there."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from tilewise.base.errors import UsageError
+from tilewise.lab.study.checks import check_figure
+from tilewise.lab.study.expression import FUNCTIONS, Called, Expression
+from tilewise.lab.study.schema import AGGREGATES, Claim, TableWanted, Value, condition_of
+from tilewise.lab.study.study import Study, line_of
+
+
+class _Function(NamedTuple):
+    """What a function of claims is called with: `arguments`, of which the first `least` must be there."""
+
+    arguments: tuple[str, ...]
+    least: int
+    labels: bool  # whether it takes axes by their names
+
+
+_FUNCTIONS = {
+    "at": _Function(("table",), 1, True),
+    "axis": _Function(("name",), 1, True),
+    "cell": _Function(("table", "row", "column"), 2, False),
+    "cells": _Function(("table",), 1, False),
+    "column": _Function(("table", "label"), 2, False),
+    "row": _Function(("table", "label"), 2, False),
+    "value": _Function(("path", "aggregate"), 1, True),
+}
+NAMES = tuple(_FUNCTIONS)
+
+
+def read(text: str, place: str) -> Expression:
+    """An expression of claims, to look at and not to compute; raises UsageError where it is none."""
+    functions: dict[str, Callable[..., Any]] = dict.fromkeys(NAMES, lambda: None)
+    return Expression(text, place, functions)
+
+
+def check_names(study: Study) -> None:
+    """Raises UsageError for names of expressions that cannot be, or ask for what is not above them."""
+    known = ["cores"]
+    for name, text in study.file.names.items():
+        where = f"{study.path}: names {name}"
+        if not name.isidentifier() or name.startswith("_") or keyword.iskeyword(name):
+            raise UsageError(f"{where}: a name has letters, digits and '_'")
+        if name in ("cores", "figure", *NAMES, *FUNCTIONS):
+            raise UsageError(f"{where}: {name!r} has a meaning already")
+        _check(study, text, where, known)
+        known.append(name)
+
+
+def check(study: Study, claim: Claim, where: str) -> None:
+    """Raises UsageError for expressions that are none, and for names in them that the study does not have."""
+    known = ["cores", *study.file.names]
+    for key in ("needs", "figure", "holds"):
+        if key == "holds" and claim.figure:
+            known.append("figure")
+        text = condition_of(claim.needs).holds if key == "needs" else getattr(claim, key)
+        if not text:
+            continue
+        _check(study, text, f"{where}{line_of(study.text, text)}, {key}", known)
+
+
+def _check(study: Study, text: str, place: str, known: list[str]) -> None:
+    made = read(text, place)
+    _among(place, "there is no name", made.names, [*known, "functions"])
+    for call in made.calls:
+        if call.function in _FUNCTIONS:
+            _check_call(study, call, place)
+
+
+def _check_call(study: Study, call: Called, place: str) -> None:
+    function = _FUNCTIONS[call.function]
+    given = dict(zip(function.arguments, call.positions, strict=False))
+    labels: dict[str, Any] = {}
+    for name, value in call.named.items():
+        (given if name in function.arguments else labels)[name] = value
+    lacking = [name for name in function.arguments[: function.least] if name not in given]
+    if lacking or len(call.positions) > len(function.arguments) or (labels and not function.labels):
+        said = ", ".join((*function.arguments, *(["AXIS=VALUE"] if function.labels else [])))
+        raise UsageError(f"{place}: {call.function} is called as {call.function}({said})")
+    axes = sorted({axis for run in study.runs for axis in run.axes})
+    if call.function in ("axis", "value"):
+        _among(place, "no run has an axis", labels, [*axes, "run"])
+        _constant(place, "there is no run", labels.get("run"), [run.name for run in study.runs])
+    if call.function == "axis":
+        _constant(place, "no run has an axis", given["name"], [*axes, "run"])
+    elif call.function == "value":
+        _constant(place, "there is no aggregate", given.get("aggregate"), AGGREGATES)
+        if given["path"] is not None:
+            Expression(given["path"], place)
+            runs = [run for run in study.runs if labels.get("run") in (None, run.name)]
+            check_figure(study, given["path"], place.removeprefix(f"{study.path}: "), runs, lines=True)
+    else:
+        tables = {table.name: table for table in study.file.tables}
+        _constant(place, "there is no table", given["table"], tables)
+        if call.function == "at" and given["table"] is not None:
+            _check_labels(place, tables[given["table"]], labels)
+
+
+def _check_labels(place: str, table: TableWanted, labels: Iterable[str]) -> None:
+    """`at` names exactly the rows and columns that its table has."""
+    columns = [table.columns] if isinstance(table.columns, str) else table.columns
+    wanted = [table.rows] if isinstance(table.rows, str) else list(table.rows)
+    wanted += [each for each in columns if isinstance(each, str)]
+    wanted += ["column"] if any(isinstance(each, Value) for each in columns) else []
+    _among(place, f"table {table.name} has no axis", labels, wanted)
+    for name in wanted:
+        if name not in labels:
+            raise UsageError(f"{place}: table {table.name} also has {name!r}")
+
+
+def _among(place: str, said: str, names: Iterable[str], known: Iterable[str]) -> None:
+    for name in sorted(names):
+        if name not in known:
+            raise UsageError(f"{place}: {said} {name!r}; expected one of {', '.join(known)}")
+
+
+def _constant(place: str, said: str, value: Any, known: Iterable[str]) -> None:
+    """Checks an argument that is written out; what is computed is known only later."""
+    if value is not None and value not in known:
+        raise UsageError(f"{place}: {said} {value!r}; expected one of {', '.join(known) or 'none'}")

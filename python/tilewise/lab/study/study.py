@@ -1,0 +1,365 @@
+"""A study as it will be run: the file read, checked, and its runs put together for one scale."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from tilewise.base.errors import UsageError
+from tilewise.lab.study.expression import Expression
+from tilewise.lab.study.schema import (
+    AGGREGATES,
+    KINDS,
+    LOGS,
+    SCALES,
+    Change,
+    Figures,
+    File,
+    Run,
+    Settings,
+    Stop,
+)
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_RESERVED = {"run", "output", "cores", "cpus", "gpus", "memory", "disk", "value", "base", "launch"}
+_ANYWHERE = "main"
+_LONGEST = 1e9  # seconds of a timeout: what the system's clocks can wait for, and then some
+
+
+class Study(msgspec.Struct, frozen=True, kw_only=True):
+    """`name` is the file's name without its ending; `text` the file as it was read; `runs` as scaled."""
+
+    name: str
+    path: str
+    text: str
+    scale: str
+    file: File
+    runs: list[Run]
+    skipped: dict[str, str]
+
+    @property
+    def minutes(self) -> float | None:
+        """What it takes at its scale on two quiet cores, if its file says that."""
+        return self.file.scales.get(self.scale, Change()).minutes
+
+
+def read(path: str, scale: str = "default") -> Study:
+    """The study at `path`; raises UsageError with the file's name, table and line for every mistake."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}", "tilewise study list") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8 text, as a TOML file must be") from None
+    name = os.path.basename(path).removesuffix(".toml")
+    if not NAME.fullmatch(name):
+        raise UsageError(f"{path}: a study's name has letters, digits, '.', '-' and '_', not {name!r}")
+    return parse(text, path, name, scale)
+
+
+def parse(text: str, path: str, name: str, scale: str = "default") -> Study:
+    """The study in `text`; `path` stands in messages. Raises UsageError as `read` does."""
+    try:
+        plain = _alike(msgspec.toml.decode(text), path)
+        _check_axes(plain, path, text)
+        file = msgspec.convert(plain, File)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{path}: {_sentence(str(error), text)}", "tilewise study show quick") from None
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{path} is not valid TOML: {error}") from None
+    if scale not in SCALES:
+        raise UsageError(f"--scale {scale!r} is unknown; expected one of {', '.join(SCALES)}")
+    for scales in (file.scales, *(run.scales for run in file.runs)):
+        for each in scales:
+            if each not in SCALES:
+                raise UsageError(f"{path}: scales.{each} is unknown; expected one of {', '.join(SCALES)}")
+    runs, skipped = _scaled(file, scale, path)
+    study = Study(name=name, path=path, text=text, scale=scale, file=file, runs=runs, skipped=skipped)
+    _check(study)
+    return study
+
+
+def _alike(plain: dict[str, Any], path: str) -> dict[str, Any]:
+    """The file's tables and plots with what each takes from the one above that it is `like`."""
+    for kind in ("tables", "plots"):
+        above: dict[str, dict[str, Any]] = {}
+        listed = plain.get(kind)
+        for each in listed if isinstance(listed, list) else []:
+            if not isinstance(each, dict):
+                continue  # which is said when types are checked
+            name, like = each.get("name"), each.get("like")
+            if like:
+                _known(f"{path}: {kind} {name}", "like", [like], above)
+                from_there = above[like]
+                joined = {
+                    key: {**from_there[key], **each[key]}
+                    for key in ("lines", "reference")
+                    if isinstance(from_there.get(key), dict) and isinstance(each.get(key), dict)
+                }
+                each.update({**from_there, **each, **joined})
+            above[str(name)] = dict(each)
+    return plain
+
+
+def _check_axes(plain: dict[str, Any], path: str, text: str) -> None:
+    """Raises UsageError for an axis that is no list, by its name: types alone tell only that there is one."""
+    runs = plain.get("runs")
+    for number, table in enumerate([plain, *(runs if isinstance(runs, list) else [])]):
+        where = f"runs {number}, " if number else ""
+        axes = table.get("axes") if isinstance(table, dict) else None
+        for name, values in axes.items() if isinstance(axes, dict) else ():
+            if not isinstance(values, list):
+                line = line_of(text, f"axes.{name}") or line_of(text, f"{name} =")
+                said = f"{path}: {where}axes.{name}: expected a list, not {values!r}{line}"
+                raise UsageError(said, f"axes.{name} = [{values!r}]")
+
+
+def line_of(text: str, needle: str) -> str:
+    """`, line 12` where `needle` stands in the file, or nothing."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if needle and needle in line:
+            return f", line {number}"
+    return ""
+
+
+def expression(study: Study, text: str, what: str) -> Expression:
+    """An expression of the file; its messages name file, line and `what` it is for."""
+    return Expression(text, f"{study.path}{line_of(study.text, text)}, {what}")
+
+
+def _sentence(said: str, text: str) -> str:
+    """msgspec's sentence in our words: `Object contains unknown field `x` - at `$.runs[0]``."""
+    message, _, place = said.partition(" - at ")
+    table = place.strip("`").removeprefix("$").removeprefix(".") or "the top of the file"
+    table = re.sub(r"\[\.\.\.\]", "", table)
+    table = re.sub(r"\[(\d+)\]", lambda number: f" {int(number[1]) + 1}", table)
+    unknown = re.fullmatch(r"Object contains unknown field `(.*)`", message)
+    if unknown:
+        key = unknown[1]
+        near = difflib.get_close_matches(key, _keys(), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"unknown key {key!r} in {table}{line_of(text, key)}{hint}"
+    missing = re.fullmatch(r"Object missing required field `(.*)`", message)
+    if missing:
+        return f"{table} lacks {missing[1]!r}"
+    words = {"str": "a text", "int": "a whole number", "float": "a number", "bool": "true or false"}
+    words |= {"array": "a list", "object": "a table", "null": ""}
+
+    def ours(match: re.Match[str]) -> str:
+        said = [words.get(each, each) for each in match[1].split(" | ")]
+        return " or ".join(each for each in said if each)
+
+    message = re.sub(r"`([^`]*)`", ours, message)
+    return f"{table}: {message[:1].lower()}{message[1:]}"
+
+
+def _keys() -> set[str]:
+    from tilewise.lab.study import schema
+
+    structs = [each for each in vars(schema).values() if isinstance(each, type)]
+    return {key for each in structs for key in getattr(each, "__struct_fields__", ())}
+
+
+def _scaled(file: File, scale: str, path: str) -> tuple[list[Run], dict[str, str]]:
+    """Every run with what the file and the scale say; and why runs are left out, by their names."""
+    runs = file.runs or [Run(name=_ANYWHERE)]
+    names = [run.name for run in runs]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"{path}: two runs are named {name!r}")
+        if not NAME.fullmatch(name):
+            raise UsageError(f"{path}: a run's name has letters, digits, '.', '-' and '_', not {name!r}")
+    made, skipped = [], {}
+    everywhere = file.scales.get(scale, Change())
+    for run in runs:
+        joined = _join(file, run)
+        own = run.scales.get(scale, Change())
+        for change, strict in ((everywhere, False), (own, True)):
+            joined = _change(joined, change, strict, f"{path}: runs {run.name}, scales.{scale}")
+            if change.skip:
+                skipped[run.name] = change.skip
+        made.append(joined)
+    for run in runs:
+        for name, change in run.scales.items():
+            if change.minutes is not None:
+                raise UsageError(
+                    f"{path}: runs {run.name}, scales.{name}: minutes are those of all runs together",
+                    f"[scales.{name}] at the top of the file",
+                )
+    for name, change in file.scales.items():
+        if change.minutes is not None and not 0 < change.minutes <= _LONGEST:
+            raise UsageError(f"{path}: scales.{name}: minutes = {change.minutes:g} makes no sense")
+    known = {axis for run in made for axis in run.axes}
+    for name, change in file.scales.items():
+        for axis in change.axes:
+            if axis not in known:
+                raise UsageError(f"{path}: scales.{name} changes the axis {axis!r}, which no run has")
+    return made, skipped
+
+
+def _join(file: Settings, run: Run) -> Run:
+    def either(name: str) -> object:
+        own = getattr(run, name)
+        return own if own is not None else getattr(file, name)
+
+    joined = {name: {**getattr(file, name), **getattr(run, name)} for name in ("flags", "axes", "inputs")} | {
+        name: [*getattr(file, name), *getattr(run, name)] for name in ("constraints", "limits")
+    }
+    rest = [name for name in Settings.__struct_fields__ if name not in joined]
+    if run.stop is not None or run.launches is not None:  # each stands for the other
+        rest = [name for name in rest if name not in ("stop", "launches")]
+    return msgspec.structs.replace(run, **joined, **{name: either(name) for name in rest})
+
+
+def _change(run: Run, change: Change, strict: bool, where: str) -> Run:
+    for axis in change.axes:
+        if strict and axis not in run.axes:
+            raise UsageError(f"{where} changes the axis {axis!r}, which this run lacks")
+    axes = {axis: change.axes.get(axis, values) for axis, values in run.axes.items()}
+    scalars = {
+        name: getattr(change, name)
+        for name in ("limits", "launches", "warmup_launches", "stop", "timeout", "trace")
+        if getattr(change, name) is not None
+    }
+    if change.stop is not None or change.launches is not None:
+        scalars = {"stop": None, "launches": None, **scalars}
+    return msgspec.structs.replace(
+        run,
+        axes=axes,
+        flags={**run.flags, **change.flags},
+        inputs={**run.inputs, **change.inputs},
+        **scalars,
+    )
+
+
+def _check(study: Study) -> None:
+    for run in study.runs:
+        where = f"{study.path}: runs {run.name}"
+        if not run.command:
+            raise UsageError(f'{where}: command is missing, such as command = "multiply"')
+        for axis, values in run.axes.items():
+            if not values:
+                raise UsageError(f"{where}: the axis {axis!r} has no values{line_of(study.text, axis)}")
+            if not _WORD.fullmatch(axis) or axis in _RESERVED:
+                raise UsageError(f"{where}: an axis cannot be named {axis!r}{line_of(study.text, axis)}")
+            if any(not _is_value(value) for value in values):
+                raise UsageError(
+                    f"{where}: the axis {axis!r} has values that are not texts, numbers or booleans"
+                )
+        _check_zip(run, where)
+        zipped = {axis: group for group in run.zip or () for axis in group}
+        for axis in run.axes:
+            together = [run.axes[each] for each in zipped.get(axis, [axis])]
+            rows = [" ".join(map(_plain, row)) for row in zip(*together, strict=True)]
+            if len(set(rows)) < len(rows):
+                raise UsageError(f"{where}: the axis {axis!r} has a value twice")
+        for name, each in run.inputs.items():
+            if not _WORD.fullmatch(name) or name in _RESERVED or name in run.axes:
+                raise UsageError(f"{where}: an input cannot be named {name!r}")
+            if bool(each.shape) == bool(each.path):
+                raise UsageError(f"{where}: the input {name!r} needs either a shape or a path")
+        _check_numbers(run, where)
+    names = {run.name for run in study.runs}
+    wanted: dict[str, list[Figures]] = {"tables": [*study.file.tables], "plots": [*study.file.plots]}
+    for kind, all_figures in wanted.items():
+        given = [figures.name for figures in all_figures]
+        for figures in all_figures:
+            where = f"{study.path}: {kind} {figures.name}"
+            if given.count(figures.name) > 1:
+                raise UsageError(f"{study.path}: two {kind} are named {figures.name!r}")
+            _known(where, "runs", figures.runs or (), names)
+            _known(where, "aggregate", [figures.aggregate], AGGREGATES)
+            _known(where, "best", [figures.best], ("", "min", "max"))
+    for plot in study.file.plots:
+        _known(f"{study.path}: plots {plot.name}", "kind", [plot.kind], KINDS)
+        _known(f"{study.path}: plots {plot.name}", "log", [plot.log], LOGS)
+        for curve in plot.references:
+            if len(curve.x) != len(curve.y):
+                raise UsageError(
+                    f"{study.path}: plots {plot.name}: the reference {curve.label!r} has {len(curve.x)} x"
+                    f" and {len(curve.y)} y"
+                )
+    for table in study.file.tables:
+        told = table.reference
+        if told is not None and (
+            len(told.values) != len(told.rows) or any(len(row) != len(told.columns) for row in told.values)
+        ):
+            raise UsageError(
+                f"{study.path}: tables {table.name}: the reference needs {len(told.rows)} lists of"
+                f" {len(told.columns)} values, as it has rows and columns"
+            )
+    for number, claim in enumerate(study.file.claims, 1):
+        if bool(claim.holds) == bool(claim.untestable):
+            raise UsageError(
+                f"{study.path}: claims {number} needs either 'holds' or the reason why it is 'untestable'"
+            )
+
+
+def _check_zip(run: Run, where: str) -> None:
+    seen: set[str] = set()
+    for group in run.zip or ():
+        for axis in group:
+            if axis not in run.axes:
+                raise UsageError(
+                    f"{where}: zip names {axis!r}, which is not an axis; axes: {', '.join(run.axes)}"
+                )
+            if axis in seen:
+                raise UsageError(f"{where}: zip names the axis {axis!r} twice")
+            seen.add(axis)
+        lengths = {axis: len(run.axes[axis]) for axis in group}
+        if len(set(lengths.values())) > 1:
+            said = ", ".join(f"{axis} has {count}" for axis, count in lengths.items())
+            raise UsageError(f"{where}: zipped axes need the same number of values, but {said}")
+
+
+def _check_numbers(run: Run, where: str) -> None:
+    if run.launches is not None and run.launches < 1:
+        raise UsageError(f"{where}: launches = {run.launches} makes no sense; it must be 1 or more")
+    if (run.warmup_launches or 0) < 0:
+        raise UsageError(f"{where}: warmup_launches = {run.warmup_launches} makes no sense")
+    if run.timeout is not None and not 0 < run.timeout <= _LONGEST:
+        raise UsageError(f"{where}: timeout = {run.timeout:g} makes no sense; it is in seconds")
+    stop = run.stop
+    if stop is not None:
+        if run.launches is not None:
+            raise UsageError(f"{where}: launches and stop contradict each other; stop has least and most")
+        if not stop.relative > 0 or not 2 <= stop.least <= stop.most:
+            raise UsageError(f"{where}: stop needs relative > 0 and 2 <= least <= most")
+
+
+def launches_of(run: Run) -> tuple[int, int, Stop | None]:
+    """The least and the most launches of a point, and when to stop between them."""
+    if run.stop is not None:
+        return run.stop.least, run.stop.most, run.stop
+    count = run.launches or 1
+    return count, count, None
+
+
+def _known(where: str, key: str, values: Iterable[str], names: Iterable[str]) -> None:
+    for value in values:
+        if value not in names:
+            said = ", ".join(name for name in names if name)
+            raise UsageError(f"{where}: {key} {value!r} is unknown; expected one of {said}")
+
+
+def _is_value(value: object) -> bool:
+    if isinstance(value, list):
+        return all(_is_value(each) for each in value)
+    return isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
+
+
+def warmups_of(run: Run) -> int:
+    """Launches before those that count; the last of them keeps the timeline where one is wanted."""
+    return (run.warmup_launches or 0) + bool(run.trace)
+
+
+def _plain(value: object) -> str:
+    return f"{type(value).__name__} {value!r}"

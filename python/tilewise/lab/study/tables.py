@@ -1,0 +1,225 @@
+"""Tables of a study as plain data: each cell a figure with interval and base, or why there is none.
+
+observations (a point, or a line of one, with the samples of all launches)
+    ── rows × columns ──▶ cells ── base, cell ──▶ speedups, shares, efficiency … ── also ──▶ further columns
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from tilewise.base.errors import UsageError
+from tilewise.lab.study import derived
+from tilewise.lab.study.cells import (
+    NOWHERE,
+    Cell,
+    Grid,
+    arrange,
+    cell,
+    cell_or_reason,
+    key_of,
+    ordered,
+    unit_shown,
+)
+from tilewise.lab.study.checks import check_figure
+from tilewise.lab.study.expression import Expression, Missing
+from tilewise.lab.study.moves import moves_of, placed
+from tilewise.lab.study.observations import Bases, Lost, Observation, observe
+from tilewise.lab.study.paths import parsed, reason_of
+from tilewise.lab.study.points import Point
+from tilewise.lab.study.results import Measured, Results
+from tilewise.lab.study.schema import Further, Reference, TableWanted, Value
+from tilewise.lab.study.study import Study, expression, line_of
+
+
+class Table(msgspec.Struct, kw_only=True):
+    """`cells[i][j]` belongs to `rows[i]`, `columns[j]`: values of the axes `row_names` and `column_names`.
+
+    Where columns are figures, `column_names` is empty and `columns` are titles; `units` has one a column. The
+    last columns are titles too where they are made out of those before, by the expressions `also`.
+    """
+
+    name: str
+    title: str
+    row_names: list[str]
+    column_names: list[str]
+    rows: list[list[Any]]
+    columns: list[list[Any]]
+    units: list[str]
+    cells: list[list[Cell]]
+    base: str = ""
+    aggregate: str = "median"
+    also: list[str] = []
+    notes: list[str] = []
+    reference: Reference | None = None
+
+    def look(self, row: Any, column: Any) -> Cell:
+        """The cell of a row and a column, each a value or a list of values; Missing where there is none."""
+        return self.cells[self._place(self.rows, row, "row")][self._place(self.columns, column, "column")]
+
+    def _place(self, labels: list[list[Any]], label: Any, what: str) -> int:
+        wanted = label if isinstance(label, list) else [label]
+        if wanted not in labels:
+            raise Missing(f"table {self.name} has no {what} {', '.join(map(str, wanted))}")
+        return labels.index(wanted)
+
+
+def evaluate(results: Results, wanted: TableWanted) -> Table:
+    """The table that is wanted; a cell that cannot be computed holds the reason; without rows, its notes do.
+
+    Where columns are both axes and figures, which `check` refuses, the figures are what is shown.
+    """
+    row_names, where = _list(wanted.rows), f"{results.study.path}: tables {wanted.name}"
+    figures = (
+        [each for each in wanted.columns if isinstance(each, Value)]
+        if isinstance(wanted.columns, list)
+        else []
+    )
+    named = wanted.columns if isinstance(wanted.columns, list) else [wanted.columns]
+    column_names = [] if figures else [each for each in named if isinstance(each, str)]
+    lost, order = Lost(), partial(results.order, runs=wanted.runs)
+
+    def grid(value: str, lines: dict[str, Any]) -> Grid:
+        own = msgspec.structs.replace(wanted, lines={**wanted.lines, **lines})
+        seen = observe(results.points, own, value)
+        bases = Bases(seen, tied(results.study))
+        return arrange(order, seen, bases, own, row_names, column_names, where, lost, cell_or_reason)
+
+    wholes = [grid(each.value, each.lines) for each in figures]
+    if not figures:
+        rows, columns, cells = grid(wanted.value, {})
+        units = [unit_shown(wanted, wanted.unit)] * len(columns)
+    else:
+        rows = ordered(order, row_names, [row for whole in wholes for row in whole[0]])
+        columns = [[each.title] for each in figures]
+        units = [unit_shown(wanted, each.unit or wanted.unit) for each in figures]
+        parts = [
+            {key_of(row): line[0] for row, line in zip(whole[0], whole[2], strict=True)} for whole in wholes
+        ]
+        cells = [[part.get(key_of(row), Cell(reason=NOWHERE)) for part in parts] for row in rows]
+    missing = lost.sentences()
+    table = Table(
+        name=wanted.name,
+        title=wanted.title or wanted.name,
+        row_names=row_names,
+        column_names=column_names,
+        rows=rows,
+        columns=columns,
+        units=units,
+        cells=cells,
+        base=", ".join(f"{name} = {value}" for name, value in wanted.base.items()),
+        aggregate=wanted.aggregate,
+        notes=[*wanted.notes, *missing] if rows else missing or ["the study has no such point at this scale"],
+        reference=wanted.reference and derived.beside(wanted.reference, row_names, wanted.also),
+    )
+    for each in wanted.also:
+        _add(table, each)
+    return table
+
+
+def _add(table: Table, further: Further) -> None:
+    """A column more, made out of those that are there."""
+    places = derived.names(table.column_names, table.columns)
+    rule = parsed(further.value)
+    for row, line in zip(table.rows, table.cells, strict=True):
+        there = {name: line[place] for name, place in places.items()}
+        line.append(_made(rule, dict(zip(table.row_names, row, strict=True)), there))
+    table.columns.append([further.title])
+    table.units.append(further.unit)
+    table.also.append(further.value)
+
+
+def _made(rule: Expression, row: dict[str, Any], there: dict[str, Cell]) -> Cell:
+    """What `rule` makes of the cells that are there; of how many samples is told by the one with fewest."""
+    cells = [there[name] for name in rule.names if name in there]
+
+    def look(name: str) -> Any:
+        if name in there and there[name].value is None:
+            raise Missing(there[name].reason)
+        if name not in there and name not in row:
+            raise Missing(f"there is no column {name!r} here")
+        return there[name].value if name in there else row[name]
+
+    def moved(point: str, launch: int) -> float:
+        return rule.number(lambda name: placed(there[name], point, launch) if name in there else row[name])
+
+    try:
+        made = Cell(value=rule.number(look), n=min((cell.n for cell in cells), default=0))
+    except (Missing, UsageError) as error:
+        return Cell(reason=reason_of(error))
+    with contextlib.suppress(Missing, UsageError):  # what can be computed of all launches, and not of each
+        made.moves = moves_of(moved, cells)
+    return made
+
+
+def check(study: Study, points: list[Point], wanted: TableWanted) -> None:
+    """Raises UsageError, before anything runs, for unknown names and cells that would hold several points."""
+    where = f"{study.path}: tables {wanted.name}"
+    columns = wanted.columns if isinstance(wanted.columns, list) else [wanted.columns]
+    names = [*_list(wanted.rows), *(each for each in columns if isinstance(each, str))]
+    texts = [each.value for each in columns if isinstance(each, Value)]
+    if texts and len(texts) < len(columns):
+        raise UsageError(f"{where}: columns are either axes or figures, not both")
+    runs = [run for run in study.runs if wanted.runs is None or run.name in wanted.runs]
+    lines = bool(wanted.lines) or any(each.lines for each in columns if isinstance(each, Value))
+    base = wanted.base.get("run")
+    read = [run for run in study.runs if run in runs or run.name == base]
+    for text in texts or [wanted.value]:
+        check_figure(study, text, f"tables {wanted.name}", read, lines)
+    derived.check(study, wanted)
+    asked = _names(study, wanted.where, wanted.name)
+    axes = {"run", *(axis for run in runs for axis in run.axes)}
+    everywhere = {"run", *(axis for run in study.runs for axis in run.axes)}
+    if not lines:  # whose fields are known only once they are measured
+        _known(study, where, "no run has an axis", names, axes)
+        _known(study, where, "where: no run has an axis", asked, axes)
+        _known(study, where, "base: no run has an axis", wanted.base, everywhere)
+        _check_base(study, where, wanted.base)
+    own = {*names, "value", *(["base"] if wanted.base else [])}
+    _known(study, where, "cell has no", _names(study, wanted.cell, wanted.name), own)
+    if lines:
+        return
+    seen = []
+    for point in points:
+        planned = Measured(key=point.key, run=point.run, axes=point.axes, entries=[], reason=point.reason)
+        seen.append(Observation(planned, None, [] if point.reason else [[1.0]], point.reason))
+    plain = msgspec.structs.replace(wanted, cell="1" if wanted.cell else "")
+    rows = _list(wanted.rows)
+    bases = Bases(seen, tied(study))
+    arrange(lambda name: [], seen, bases, plain, rows, names[len(rows) :], where, Lost(), cell)
+
+
+def _check_base(study: Study, where: str, base: dict[str, Any]) -> None:
+    """Raises UsageError where no point of any scale is the base."""
+    for name, value in base.items():
+        there = [label[0] for label in derived.labels(study, [name])]
+        if there and value not in there:
+            place, known = line_of(study.text, "base = "), ", ".join(map(str, there))
+            raise UsageError(f"{where}: base: no point has {name} = {value}{place}; it is one of {known}")
+
+
+def _names(study: Study, text: str, table: str) -> list[str]:
+    return sorted(expression(study, text, f"tables {table}").names) if text else []
+
+
+def _known(study: Study, where: str, said: str, names: Iterable[str], known: set[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"{where}: {said} {name!r}{line_of(study.text, name)}; "
+                f"expected one of {', '.join(sorted(known))}"
+            )
+
+
+def tied(study: Study) -> dict[str, list[set[str]]]:
+    """Groups of axes that are zipped, by run."""
+    return {run.name: [set(group) for group in run.zip or ()] for run in study.runs}
+
+
+def _list(names: str | list[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
