@@ -48,7 +48,8 @@ class Parameter(NamedTuple):
     apply, nor where `applies` says so. `joined` parts several values in one word. `default` is for people,
     where None stands for a choice that is made later: such a flag also takes `auto`. `parse` makes the value
     of a word. `place`: a word by its position. `several`: a flag that may be given again, whose words are
-    parsed together. `stream`: `-` is standard output.
+    parsed together. `stream`: `-` is standard output. `common`: one of the few that most people use, which
+    the short help page shows.
     """
 
     name: str | list[str] = ""
@@ -63,6 +64,7 @@ class Parameter(NamedTuple):
     place: bool = False
     several: bool = False
     stream: bool = False
+    common: bool = False
 
     @property
     def spellings(self) -> list[str]:

@@ -22,12 +22,17 @@ from tilewise.base.declare import (
 
 GROUPS = (WHAT, HOW, WHERE, SHOW)
 _COLUMN = 24  # where texts begin
+_FEW = 4  # arguments that are not worth leaving out
+_SHORT_EXAMPLES = 3
 _TIED = "\N{NO-BREAK SPACE}"
 _WORD = re.compile(r"\w+")
 
 
-def page(name: str, doc: str, arguments: Arguments) -> str:
-    """Usage, what the command does, its arguments under their headings, then its subcommands and examples."""
+def page(name: str, doc: str, arguments: Arguments, short: bool = False) -> str:
+    """Usage, what the command does, its arguments under their headings, then its subcommands and examples.
+
+    With `short` one screen: the arguments that most people use, and the first examples.
+    """
     from tilewise.cli.pages import page_of, subcommands
 
     width = max(60, min(100, shutil.get_terminal_size((80, 24)).columns))
@@ -36,7 +41,9 @@ def page(name: str, doc: str, arguments: Arguments) -> str:
         "",
         *textwrap.wrap(description_of(doc), width),
     ]
-    for heading, group in groups(arguments):
+    left_out = len([each for each in arguments.shown() if not _is_common(each)]) if short else 0
+    short = short and left_out > _FEW
+    for heading, group in groups(arguments, short):
         lines += ["", _bold(heading)]
         for each in group:
             lines += _entry(each, width)
@@ -46,12 +53,14 @@ def page(name: str, doc: str, arguments: Arguments) -> str:
             "Subcommands",
             [Example(f"tilewise {usage(each.name, each.arguments)}", each.description) for each in below],
         ),
-        ("Examples", examples_of(doc)),
+        ("Examples", examples_of(doc)[: _SHORT_EXAMPLES if short else None]),
     ):
         lines += ["", _bold(heading)] if shown else []
         for line, said in shown:
             lines.append(f"  {line}")
             lines += textwrap.wrap(said, width, initial_indent=" " * 6, subsequent_indent=" " * 6)
+    if short:
+        lines += ["", f"{left_out} more flags: tilewise {name} --help"]
     return "\n".join(lines)
 
 
@@ -66,10 +75,11 @@ def usage(name: str, arguments: Arguments) -> str:
     return " ".join([name, *places, *needed, *more])
 
 
-def groups(arguments: Arguments) -> Iterator[tuple[str, list[Argument]]]:
-    """The arguments that apply, under their headings."""
+def groups(arguments: Arguments, short: bool = False) -> Iterator[tuple[str, list[Argument]]]:
+    """The arguments that apply, under their headings; with `short` those that most people use."""
+    shown = [each for each in arguments.shown() if not short or _is_common(each)]
     for heading in GROUPS:
-        group = [each for each in arguments.shown() if each.parameter.group == heading]
+        group = [each for each in shown if each.parameter.group == heading]
         if group:
             yield heading, group
 
@@ -90,6 +100,10 @@ def parts_of(one: Argument) -> tuple[str, tuple[str, ...], str]:
     if not default and one.default not in (None, False, (), "", {}) and not one.needed and not one.rest:
         default = str(one.default)
     return said, () if named else one.choices, default
+
+
+def _is_common(one: Argument) -> bool:
+    return one.parameter.common or one.needed or not one.parameter.spellings[0].startswith("-")
 
 
 def _entry(one: Argument, width: int) -> Iterator[str]:

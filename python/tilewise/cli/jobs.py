@@ -37,6 +37,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
             stream=True,
             group=SHOW,
             help="File for the record; - for standard output.",
+            common=True,
         ),
     ] = None
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Print errors only.")] = False

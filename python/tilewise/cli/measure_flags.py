@@ -95,6 +95,7 @@ class MeasureFlags:
             joined=",",
             group=WHAT,
             help="file: rank counts, as 1,2,4; ping: for collectives and --matrix.",
+            common=True,
         ),
     ] = None
     block: Annotated[
@@ -235,7 +236,8 @@ class MeasureFlags:
         ),
     ] = 0.05
     seconds: Annotated[
-        float | None, Parameter(name="--seconds", group=HOW, help="Sample a point for at most X seconds.")
+        float | None,
+        Parameter(name="--seconds", group=HOW, help="Sample a point for at most X seconds.", common=True),
     ] = None
     seed: Annotated[
         int | None,
@@ -252,6 +254,7 @@ class MeasureFlags:
             group=WHERE,
             help="file: folder for temporary sample files.",
             default="the current folder",
+            common=True,
         ),
     ] = None
     hosts: Annotated[
@@ -277,11 +280,14 @@ class MeasureFlags:
             stream=True,
             group=SHOW,
             help="File for all figures and samples; - for standard output.",
+            common=True,
         ),
     ] = None
     html: Annotated[
         str | None,
-        Parameter(name="--html", value=HTML, stream=True, group=SHOW, help="File for an HTML page."),
+        Parameter(
+            name="--html", value=HTML, stream=True, group=SHOW, help="File for an HTML page.", common=True
+        ),
     ] = None
     plots: Annotated[
         str | None,

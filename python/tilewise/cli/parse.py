@@ -71,7 +71,7 @@ def _read_or_help(name: str, said: str, arguments: Arguments, words: list[str]) 
     if {"--help", "-h"} & set(before):  # anywhere, also behind a flag that still lacks its value
         from tilewise.cli.help import page
 
-        print(page(name, said, arguments))
+        print(page(name, said, arguments, short="--help" not in before))
         return None
     try:
         return read(name, arguments, words)

@@ -43,7 +43,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     force: Annotated[
         bool,
         Parameter(
-            name="--force", group=HOW, help="Replace an existing output, and any file at --json or --trace."
+            name="--force",
+            group=HOW,
+            help="Replace an existing output, and any file at --json or --trace.",
+            common=True,
         ),
     ] = False
     timeout: Annotated[

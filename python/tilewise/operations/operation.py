@@ -60,6 +60,7 @@ class Operation(Choices, frozen=True, kw_only=True):
             value=MATRIX,
             group=WHAT,
             help="Output file; its extension sets the format.",
+            common=True,
         ),
     ]
 

@@ -159,7 +159,8 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     proofs: ClassVar[tuple[str, ...]] = VERIFY
 
     ranks: Annotated[
-        int | None, Parameter(name=["--ranks", "-n"], group=HOW, help="Number of ranks.", default="planned")
+        int | None,
+        Parameter(name=["--ranks", "-n"], group=HOW, help="Number of ranks.", default="planned", common=True),
     ] = None
     threads: Annotated[
         int | None,
@@ -291,6 +292,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             help="Memory limit for all ranks on a node, such as 4GiB.",
             default="80 % of the free memory",
             parse=_parse_memory,
+            common=True,
         ),
     ] = None
     hosts: Annotated[

@@ -284,7 +284,8 @@ def test_figures_leave_matplotlib_as_it_was() -> None:
 def test_pyplot_stays_out() -> None:
     """Its state is the user's: figures are made without it."""
     code = (
-        "import sys; from measurements import ping, wrap; from tilewise.lab.report.measure_page import plots_of;"
+        "import sys; from measurements import ping, wrap;"
+        "from tilewise.lab.report.measure_page import plots_of;"
         "list(plots_of(wrap(ping(sizes=3)))); sys.exit('matplotlib.pyplot' in sys.modules)"
     )
     folder = Path(__file__).parents[1]  # where `measurements` is

@@ -157,6 +157,18 @@ def test_an_example_of_a_job_can_be_planned(line: str, here: InProcess) -> None:
     assert done.returncode == 0 and not done.stderr, done.stderr
 
 
+@pytest.mark.parametrize("name", JOBS)
+def test_the_short_page_is_one_screen(name: str, here: InProcess) -> None:
+    """What must be given, what most people use, and three examples; it says how many flags there are besides."""
+    short, full = (here(name, flag).stdout.splitlines() for flag in ("-h", "--help"))
+    assert len(short) <= 42
+    assert len(full) > 60
+    every = page_of(name).arguments.shown()
+    assert sum(each.parameter.common for each in every) <= 8
+    listed = [line for line in short[: short.index("Examples")] if line[:2] == "  " and line[2] != " "]
+    assert short[-1] == f"{len(every) - len(listed)} more flags: tilewise {name} --help"
+
+
 def test_help_ends_with_examples(here: InProcess) -> None:
     for name in ("multiply", "info", "study run", "measure compare", "plan"):
         page = here(*name.split(), "--help").stdout

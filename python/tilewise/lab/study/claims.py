@@ -5,8 +5,8 @@ holds = "at('speedup', size=2048, ranks=4) > 2"      a cell of a table
         "value('seconds.input.max', run='text', size=largest) > 1"      a figure of points
 
 Names such as `largest` stand for expressions, which the study has under `names`. A figure has an interval,
-of all launches of all points that it is made of (`tilewise.lab.statistics.decisions`); a claim that is true of a
-part of it is undecided.
+of all launches of all points that it is made of (`tilewise.lab.statistics.decisions`); a claim that is true
+of a part of it is undecided.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Two results of a study, point by point: faster, slower, or not distinguishable, by a test and not by eye.
 
 Logarithms of the launches' figures are compared by a t whose variance is shrunken towards that of all
-points, as the few launches of one say little of it (`tilewise.lab.statistics.variances`). A change is named where
-the false discovery rate over all points allows for it; one below `LEAST` gets no name, however certain.
+points, as the few launches of one say little of it (`tilewise.lab.statistics.variances`). A change is named
+where the false discovery rate over all points allows for it; one below `LEAST` gets no name, however certain.
 """
 
 from __future__ import annotations

@@ -74,6 +74,7 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
             value=MATRIX,
             group=WHAT,
             help="Output file; its extension sets the format.",
+            common=True,
         ),
     ] = ""
     dtype: Annotated[
@@ -85,6 +86,7 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
             help="Data type of the output: float32, int16, …",
             choices=ALL,
             parse=parse_type,
+            common=True,
         ),
     ] = None
     rows: Annotated[
@@ -96,6 +98,7 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
             help="Only these rows, counted from 0: 100:200, :50, -10: or 7.",
             default="all",
             parse=_parse_rows,
+            common=True,
         ),
     ] = None
     columns: Annotated[
@@ -107,6 +110,7 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
             help="Only these columns, likewise.",
             default="all",
             parse=_parse_columns,
+            common=True,
         ),
     ] = None
     scale: Annotated[

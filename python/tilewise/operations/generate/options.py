@@ -40,7 +40,12 @@ class Generate(Operation, frozen=True, kw_only=True):
     shape: Annotated[
         tuple[int, int],
         Parameter(
-            name="--shape", value=Value("MxN"), group=WHAT, help="Shape: ROWSxCOLUMNS.", parse=_parse_shape
+            name="--shape",
+            value=Value("MxN"),
+            group=WHAT,
+            help="Shape: ROWSxCOLUMNS.",
+            parse=_parse_shape,
+            common=True,
         ),
     ]
     dtype: Annotated[
@@ -52,10 +57,14 @@ class Generate(Operation, frozen=True, kw_only=True):
             help="Data type: float32, int32, …",
             choices=ALL,
             parse=parse_type,
+            common=True,
         ),
     ] = "float64"
     kind: Annotated[
-        str, Parameter(name="--kind", group=WHAT, help="What the matrix holds.", choices=tuple(KINDS))
+        str,
+        Parameter(
+            name="--kind", group=WHAT, help="What the matrix holds.", choices=tuple(KINDS), common=True
+        ),
     ] = "random"
     order: Annotated[str | None, ORDER] = None
     header: Annotated[bool, HEADER] = False

@@ -75,10 +75,10 @@ class Multiply(OfOneInput, frozen=True, kw_only=True):
     ]
     b: Annotated[str, Parameter(name="B", value=MATRIX, group=WHAT, help="The right matrix.", place=True)]
     transpose_a: Annotated[
-        bool, Parameter(name="--transpose-a", group=WHAT, help="Use the transpose of A.")
+        bool, Parameter(name="--transpose-a", group=WHAT, help="Use the transpose of A.", common=True)
     ] = False
     transpose_b: Annotated[
-        bool, Parameter(name="--transpose-b", group=WHAT, help="Use the transpose of B.")
+        bool, Parameter(name="--transpose-b", group=WHAT, help="Use the transpose of B.", common=True)
     ] = False
     overflow: Annotated[
         str,

@@ -73,7 +73,9 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
     keeps: ClassVar[bool] = True
     not_of_stacks: ClassVar[dict[str, str]] = {"snapshot_every": "slices are done one after another"}
 
-    steps: Annotated[int, Parameter(name="--steps", group=WHAT, help="Number of sweeps over the matrix.")]
+    steps: Annotated[
+        int, Parameter(name="--steps", group=WHAT, help="Number of sweeps over the matrix.", common=True)
+    ]
     weights: Annotated[
         str,
         Parameter(
@@ -82,6 +84,7 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
             group=WHAT,
             help="star5 (centre 0.6, neighbours 0.1), star5:CENTRE,NEIGHBOUR, star9, box3, or a square "
             "matrix file with an odd side of at most 9.",
+            common=True,
         ),
     ] = "star5"
     boundary: Annotated[
@@ -91,6 +94,7 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
             group=WHAT,
             value=BOUNDARY,
             help=f"Values outside the matrix: {described(BOUNDARIES)}.",
+            common=True,
         ),
     ] = "zero"
     until_change: Annotated[

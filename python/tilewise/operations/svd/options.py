@@ -92,12 +92,17 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
             value=FOLDER,
             group=WHAT,
             help="Output folder for U.npy, s.npy and Vt.npy.",
+            common=True,
         ),
     ]
     components: Annotated[
         int | None,
         Parameter(
-            name="--components", group=WHAT, help="Compute only the N largest singular values.", default="all"
+            name="--components",
+            group=WHAT,
+            help="Compute only the N largest singular values.",
+            default="all",
+            common=True,
         ),
     ] = None
     energy: Annotated[
@@ -110,7 +115,7 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
         ),
     ] = None
     values_only: Annotated[
-        bool, Parameter(name="--values-only", group=WHAT, help="Write only s.npy, no vectors.")
+        bool, Parameter(name="--values-only", group=WHAT, help="Write only s.npy, no vectors.", common=True)
     ] = False
     scaled: Annotated[
         bool, Parameter(name="--scaled", group=WHAT, help="Also write US.npy: U times diag(s).")
