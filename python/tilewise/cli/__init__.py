@@ -137,6 +137,10 @@ def _dispatch(words: list[str], joined: Join | None) -> int:
         from tilewise.cli import completion
 
         return completion.main(name, words[1:])
+    if name == "--complete":
+        from tilewise.cli import complete
+
+        return complete.main(words[1:])
     if name not in COMMANDS:
         raise UsageError(f"{name!r} is not a command; choose from {', '.join(COMMANDS)}", _nearest(name))
     if name in JOBS:

@@ -1,10 +1,11 @@
-"""What TAB completes: bash, zsh and fish offer what commands declare, by scripts that lie where they look."""
+"""What TAB completes: what commands declare, handed on by scripts that lie where bash, zsh and fish look."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from conftest import HERE, InProcess, Tilewise, one_message
 from tilewise.base.declare import Argument
 from tilewise.cli.commands import COMMANDS, JOBS
+from tilewise.cli.complete import offers
 from tilewise.cli.completion import SHELLS, place_of, script
 from tilewise.cli.pages import Page, names, page_of, subcommands
 from tilewise.lab.study import shipped
@@ -79,25 +81,31 @@ TRICKY: Wanted = {
 }
 
 
-def offered(shell: str, lines: list[str], folder: Path) -> Wanted:
-    """What the real shell offers for each line."""
-    program = shutil.which(shell)
-    if program is None:
-        pytest.skip(f"{shell} is not installed")
+def prepared(folder: Path) -> Path:
+    """A folder with FILES and FOLDERS."""
     work = folder / "work"
     work.mkdir()
     for name in FILES:
         (work / name).touch()
     for name in FOLDERS:
         (work / name).mkdir()
+    return work
+
+
+def offered(shell: str, lines: list[str], folder: Path) -> Wanted:
+    """What the real shell offers for each line."""
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} is not installed")
     own = folder / "_tilewise"
     own.write_text(script(shell), encoding="utf-8")
     plain = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[shell]
     driver = HERE / f"completion/complete.{shell}"
+    ours = os.path.dirname(sys.executable)
     done = subprocess.run(
         [program, *plain, str(driver), str(folder if shell == "zsh" else own), *lines],
-        cwd=work,
-        env={**os.environ, "HOME": str(folder)},
+        cwd=prepared(folder),
+        env={**os.environ, "HOME": str(folder), "PATH": f"{ours}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         timeout=300,
@@ -110,10 +118,6 @@ def offered(shell: str, lines: list[str], folder: Path) -> Wanted:
             words = found[line[2:]] = set()
         else:
             words.update(each.rstrip("/") for each in line.split())
-    if shell == "zsh":  # goes on with flags where there is nothing else
-        for line, words in found.items():
-            if line.endswith(" "):
-                found[line] = {each for each in words if not each.startswith("-")}
     return found
 
 
@@ -122,24 +126,43 @@ def last_part(words: set[str]) -> set[str]:
     return {word.replace("=", ":").replace(",", ":").rpartition(":")[2] for word in words}
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_shells_offer_what_is_declared(shell: str, tmp_path: Path) -> None:
+def test_what_is_declared_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(prepared(tmp_path))
     wanted: Wanted = {}
     for name in names():
         wanted |= wanted_of(page_of(name))
     assert len(wanted) > 250 and sum(map(bool, wanted.values())) > 150
-    found = offered(shell, list(wanted), tmp_path)
-    assert found == wanted
+    assert {line: {word.rstrip("/") for word, _ in offers(line)} for line in wanted} == wanted
+    assert set(shipped.names()) <= {word for word, _ in offers("tilewise study run ")}
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_shells_know_where_they_are_in_a_line(shell: str, tmp_path: Path) -> None:
+def test_shells_hand_on_what_is_offered(shell: str, tmp_path: Path) -> None:
     found = offered(shell, list(TRICKY), tmp_path)
     assert {line: last_part(words) for line, words in found.items()} == TRICKY
 
 
-def test_names_of_studies_are_in_every_script() -> None:
-    assert all(name in script(shell) for shell in SHELLS for name in shipped.names())
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("tilewise multiply 'A b", {"A b.npy"}),
+        ("tilewise multiply A\\ b", {"A b.npy"}),
+        ("tilewise multiply .hid", {".hidden.npy"}),
+        ("tilewise multiply A.npy ", {"A b.npy", "folder/"}),
+        ("tilewise multiply --nothing=", set()),
+        ("tilewise multiply folder/", {"folder/B.npy"}),
+        ("tilewise multiply missing/", set()),
+        ("tilewise multiply A.npy B.npy C", set()),
+    ],
+)
+def test_words_are_read_as_a_shell_reads_them(
+    line: str, words: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    for name in ("A b.npy", ".hidden.npy", "folder/B.npy", "notes"):
+        (tmp_path / name).touch()
+    assert {word for word, _ in offers(line)} == words
 
 
 @pytest.fixture

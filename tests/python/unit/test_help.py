@@ -159,7 +159,7 @@ def test_an_example_of_a_job_can_be_planned(line: str, here: InProcess) -> None:
 
 @pytest.mark.parametrize("name", JOBS)
 def test_the_short_page_is_one_screen(name: str, here: InProcess) -> None:
-    """What must be given, what most people use, and three examples; it says how many flags there are besides."""
+    """What must be given, what most people use, three examples, and how many flags there are besides."""
     short, full = (here(name, flag).stdout.splitlines() for flag in ("-h", "--help"))
     assert len(short) <= 42
     assert len(full) > 60

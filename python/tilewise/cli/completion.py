@@ -1,4 +1,7 @@
-"""`tilewise --install-completion` and `--show-completion`: scripts by which a shell completes our words."""
+"""`tilewise --install-completion` and `--show-completion`: scripts by which a shell completes our words.
+
+On TAB each of them asks `tilewise --complete LINE`, and hands on what that prints: see `complete.py`.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,58 @@ from tilewise.cli.parse import parse
 
 SHELLS = ("bash", "zsh", "fish")
 MARK = "Written by `tilewise --install-completion`"  # in a line of each script: it may be replaced
+# Bash cuts words at = and : too, and replaces only what stands behind the last of them.
+_BASH = r"""
+_tilewise() {
+    local line=${COMP_LINE:0:COMP_POINT} word text kept='' sign
+    local last=${line##*[[:blank:]]}
+    for sign in = :; do
+        word=${last%"${last##*"$sign"}"}
+        [[ $COMP_WORDBREAKS == *$sign* && ${#word} -gt ${#kept} ]] && kept=$word
+    done
+    COMPREPLY=()
+    while IFS=$'\t' read -r word text; do
+        case $text in
+        file | folder) compopt -o filenames ;;
+        list) compopt -o nospace ;;
+        esac
+        COMPREPLY+=("${word#"$kept"}")
+    done < <("${COMP_WORDS[0]}" --complete "$line" 2>/dev/null)
+}
+complete -F _tilewise tilewise
+"""
+_ZSH = r"""
+_tilewise() {
+    local word text
+    local -a words_said files folders lists
+    while IFS=$'\t' read -r word text; do
+        case $text in
+        file) files+=("$word") ;;
+        folder) folders+=("${word%/}") ;;
+        list) lists+=("$word") ;;
+        *) words_said+=("${word//:/\\:}${text:+:$text}") ;;
+        esac
+    done < <($words[1] --complete "${(j: :)words[1,CURRENT-1]} $PREFIX" 2>/dev/null)
+    (($#words_said)) && _describe -t words word words_said
+    (($#lists)) && compadd -S '' -a lists
+    (($#files)) && compadd -f -a files
+    (($#folders)) && compadd -f -S / -q -a folders
+}
+# Loaded by compinit this file is the function itself; read by a shell, it says what it completes.
+if [[ $funcstack[1] == _tilewise ]]; then
+    _tilewise "$@"
+else
+    compdef _tilewise tilewise
+fi
+"""
+_FISH = r"""
+function __tilewise_words
+    set -l line (commandline -cp | string collect)
+    set -l command (commandline -po)[1]
+    $command --complete "$line" 2>/dev/null | string replace -r '\t(file|folder|list)$' ''
+end
+complete -c tilewise -f -a '(__tilewise_words)'
+"""
 
 
 def install_request(
@@ -65,11 +120,9 @@ def main(name: str, words: list[str]) -> int:
 
 def script(shell: str) -> str:
     """The script for `shell`, one of SHELLS."""
-    from tilewise.cli.completion import bash, fish, zsh
-    from tilewise.cli.completion.offers import commands
-
-    writer = {"bash": bash.script, "zsh": zsh.script, "fish": fish.script}[shell]
-    return writer(commands(), MARK)
+    first = "#compdef tilewise\n" if shell == "zsh" else ""
+    asks = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}[shell]
+    return f"{first}# What TAB completes behind `tilewise` in {shell}. {MARK}.\n{asks}"
 
 
 def place_of(shell: str) -> str:
