@@ -12,7 +12,7 @@ from typing import Any
 from harness import ROOT, NotRun, Row, Setting
 from tilewise.cli import jobs
 from tilewise.engine.prepare import prepare
-from tilewise.operations.predicted import cost_of, machine_of, predicted
+from tilewise.operations.prediction import cost_of, machine_of, predicted
 
 POINTS = ROOT / "build/scaling/points.jsonl"
 CLOSE = 0.02  # of algorithms that differ by less, either may come first

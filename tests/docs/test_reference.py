@@ -9,18 +9,24 @@ from tilewise.base import errors
 from tilewise.files.formats import FORMATS, format_of
 from tilewise.files.generated import KINDS
 from tilewise.launch.record import Record
-from tilewise.operations import exchanges_of, options_of
+from tilewise.operations import options_of
 from tilewise.operations.multiply.options import ALGORITHMS as MULTIPLY
-from tilewise.operations.stencil.boundary import BOUNDARIES
 from tilewise.operations.stencil.options import DECOMPOSITIONS, HALOS
+from tilewise.operations.stencil.weights import BOUNDARIES
 from tilewise.operations.svd.options import ALGORITHMS as SVD
 from tilewise.operations.svd.options import INNERS, STARTS
 from tilewise.operations.transpose.options import ALGORITHMS as TRANSPOSE
 from tilewise.operations.transpose.options import ROOT_WRITES
-from tilewise.planning.names import IO, KERNELS, VERIFY
+from tilewise.planning.names import EXCHANGES, IO, KERNELS, VERIFY
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def exchanges_of(command: str) -> list[str]:
+    """The exchanges that some algorithm of a command can use."""
+    known = options_of(command).algorithms.values()
+    return [name for name in EXCHANGES if any(name in each.exchanges for each in known)]
 
 
 def page(name: str) -> str:

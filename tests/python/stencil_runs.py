@@ -9,8 +9,7 @@ import numpy
 from conftest import Tilewise
 from scipy import ndimage
 from stencil_cover import SHAPE
-from tilewise.operations.stencil.boundary import NAMES
-from tilewise.operations.stencil.weights import parse_weights
+from tilewise.operations.stencil.weights import NAMES, parse_weights
 
 VALUE = -1.25  # outside, of `constant`
 MODES = {"zero": "constant", "fixed": "constant", "periodic": "wrap"}

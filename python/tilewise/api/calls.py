@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         SvdOptions,
         TransposeOptions,
     )
-    from tilewise.operations.norm.show import Norms
+    from tilewise.operations.norm import Norms
 
     Path = str | os.PathLike[str]
     Matrix = Path | ArrayLike
@@ -164,7 +164,7 @@ def norm(a: Matrix, **options: Unpack[NormOptions]) -> Norms:
 
     With `each` they are arrays, with a number for each slice.
     """
-    from tilewise.operations.norm.show import norms_of
+    from tilewise.operations.norm import norms_of
 
     with arrays({"a": a}) as call:
         record = _run(call, "norm", ("a",), None, {**options})

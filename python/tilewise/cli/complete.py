@@ -30,7 +30,8 @@ class _Place:
     """Where a line has come to: its command, the flag whose value is next, and the place of that word."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        self.command, self.flag, self.number = "", None, 1
+        self.command, self.number = "", 1
+        self.flag: Argument | None = None
         self.only_positions = False
         self._known = {*names(), *(f"plan {job}" for job in JOBS)}
         self.arguments: list[Argument] = []

@@ -75,7 +75,7 @@ def main(words: list[str], joined: Join | None) -> int:
     from tilewise.lab.report.planned import planned, ways
     from tilewise.lab.report.render.terminal import show
     from tilewise.machine.described import read_machine
-    from tilewise.operations.predicted import cost_of, machine_of
+    from tilewise.operations.prediction import cost_of, machine_of
 
     asked = jobs.asked_of(name, [*rest, *_output(name, rest)])
     if asked is not None:

@@ -12,7 +12,7 @@ from tilewise.engine.request import Listener, Request
 from tilewise.launch.signals import Signals
 from tilewise.machine import profile
 from tilewise.machine.terms import Machine
-from tilewise.operations.predicted import machine_name, predicted
+from tilewise.operations.prediction import machine_name, predicted
 from tilewise.planning.cost import Cost
 from tilewise.planning.plan import Plan
 

@@ -24,8 +24,8 @@ from tilewise.machine.described import facts_of
 from tilewise.machine.facts import of_ranks
 from tilewise.machine.storage import is_own
 from tilewise.machine.terms import Machine
+from tilewise.operations.candidates import weighed
 from tilewise.operations.operation import NOWHERE, Operation
-from tilewise.operations.weighing import weighed
 from tilewise.planning.plan import Plan
 
 

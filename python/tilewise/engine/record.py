@@ -41,9 +41,9 @@ from tilewise.launch.record import (
 from tilewise.machine.disturbance import Disturbance
 from tilewise.planning.cost import Prediction
 from tilewise.planning.need import Need
-from tilewise.planning.placed import misplaced
 from tilewise.planning.plan import Each, Plan
 from tilewise.planning.rule import SHARED
+from tilewise.planning.where import misplaced
 
 
 def record_of(

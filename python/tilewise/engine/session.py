@@ -44,11 +44,10 @@ from tilewise.launch.record import Record, encode
 from tilewise.launch.supervise import Supervisor
 from tilewise.machine.disturbance import Watch
 from tilewise.machine.terms import Machine
-from tilewise.operations.predicted import cost_of, machine_of, predicted
-from tilewise.planning.cost import Cost
-from tilewise.planning.file_cost import into_cache
-from tilewise.planning.placed import misplaced
+from tilewise.operations.prediction import cost_of, machine_of, predicted
+from tilewise.planning.cost import Cost, into_cache
 from tilewise.planning.plan import Plan
+from tilewise.planning.where import misplaced
 
 _START_CRASHES = 1  # of MPI itself, after which a job on several hosts starts once more
 _RELEASING = 60.0  # seconds for ranks that exist already to start and to leave

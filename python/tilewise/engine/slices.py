@@ -8,7 +8,7 @@ import msgspec
 
 from tilewise.base.units import plural
 from tilewise.launch.events import Done, SliceDone, Verification
-from tilewise.operations.show_stack import slices_text
+from tilewise.operations.show import slices_text
 from tilewise.planning.plan import Each
 
 _WARNINGS = 4  # different ones that are shown

@@ -12,8 +12,7 @@ from tilewise.launch import launcher
 from tilewise.launch.record import Record
 from tilewise.machine import profile
 from tilewise.machine.terms import Habit, Machine, Term
-from tilewise.operations.learning import accustomed, learned
-from tilewise.operations.predicted import cost_after, machine_name
+from tilewise.operations.prediction import accustomed, cost_after, learned, machine_name
 from tilewise.planning.cost import PHASES, TOTAL, Cost
 from tilewise.planning.plan import Plan
 

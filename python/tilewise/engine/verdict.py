@@ -20,7 +20,7 @@ def failure(record: Record, plan: Plan) -> VerificationError | None:
         numbers = f": error {proof.error:.2e}, allowed {proof.tolerance:.2e}"
     which = "the result"
     if record.variant.each is not None:
-        from tilewise.operations.show_stack import failed
+        from tilewise.operations.show import failed
 
         which = f"{failed(record)} of the result"
     return VerificationError(

@@ -1,20 +1,22 @@
-"""The operations, a room each; this registry is all that the command line and the engine know of them.
+"""The operations; this registry is all that the command line and the engine know of them.
 
-A room has `options` (what may be asked for, as one struct: flags, checks, inputs), `variants` (the stated
-rule that plans it), `need` (the memory of a variant) and `show` (what is said of it before and afterwards).
-Adding an operation is a room, a line here, its work in the worker, a page of docs and its tests.
+An operation is one module, or a folder of four: `options` (what may be asked for, as one struct: flags,
+checks, inputs), `plan` (the stated rule that plans it), `cost` (the memory and the time that a plan takes)
+and `show` (what people are told before and afterwards). Adding an operation takes its module, a line here,
+its work in the worker, a page of docs and its tests.
 """
 
 from __future__ import annotations
 
 import importlib
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tilewise.operations.operation import Operation
     from tilewise.operations.show import Show
 
-# What each does, for the overview page; a room is imported when somebody asks for it.
+# A line for the overview page each; a module is imported when somebody asks for it.
 OPERATIONS = {
     "multiply": "multiply two matrix files:  tilewise multiply A.npy B.npy -o C.npy",
     "transpose": "transpose a matrix:         tilewise transpose A.npy -o AT.npy",
@@ -26,34 +28,28 @@ OPERATIONS = {
 }
 
 
+def module_of(name: str, part: str) -> ModuleType:
+    """The module that holds a `part` (options, plan, cost or show) of the operation called `name`."""
+    module = importlib.import_module(f"tilewise.operations.{name}")
+    return importlib.import_module(f"{module.__name__}.{part}") if hasattr(module, "__path__") else module
+
+
 def options_of(name: str) -> type[Operation]:
     """The options of the operation called `name`, one of OPERATIONS."""
-    room = importlib.import_module(f"tilewise.operations.{name}.options")
-    kind: type[Operation] = getattr(room, name.capitalize())
+    kind: type[Operation] = getattr(module_of(name, "options"), name.capitalize())
     return kind
 
 
 def show_of(name: str, each: object = None) -> Show:
-    """What is said of jobs of the operation called `name`, which may be one that another version knew.
+    """The words for jobs of the operation called `name`, which may be one that another version knew.
 
-    With `each`, what a record or a plan says of slices, of one that was done for all of these.
+    With `each`, what a record or a plan says of its slices, the words for a job on a stack.
     """
-    if each is not None:
-        from tilewise.operations.show_stack import ShowStack
+    from tilewise.operations.show import Show, ShowStack
 
+    if each is not None:
         return ShowStack(show_of(name))
     if name not in OPERATIONS:
-        from tilewise.operations.show import Show
-
         return Show()
-    room = importlib.import_module(f"tilewise.operations.{name}.show")
-    show: Show = getattr(room, f"Show{name.capitalize()}")()
+    show: Show = getattr(module_of(name, "show"), f"Show{name.capitalize()}")()
     return show
-
-
-def exchanges_of(name: str) -> list[str]:
-    """Every exchange that some algorithm of the operation called `name` can use, as the table has them."""
-    from tilewise.planning.names import EXCHANGES
-
-    used = {each for algorithm in options_of(name).algorithms.values() for each in algorithm.exchanges}
-    return [exchange for exchange in EXCHANGES if exchange in used]

@@ -1,20 +1,24 @@
-"""Where ranks go: the hosts that there are, how ranks are dealt to them, and what each host carries then.
+"""The places of ranks: the hosts that there are, how ranks are dealt to them, and each host's load.
 
 The hosts are those of ranks that exist, else the hosts file's, else the Slurm allocation's, else this one. A
 launcher of the user's that says where ranks go, or that nobody told of hosts, puts them where it likes: such
 a plan is not `sure`, and counts as if all were on this host.
+
+`misplaced` compares these places with those where the ranks turned out to be.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.base.units import plural
+from tilewise.base.units import listing, plural
 from tilewise.launch import hosts
+from tilewise.launch.events import RankFacts, RankPlace
 from tilewise.launch.join import Join
 from tilewise.machine.allocation import Allocation, Node
 from tilewise.machine.facts import Facts
@@ -174,3 +178,34 @@ def _among(listed: tuple[Node, ...], granted: Allocation, path: str) -> tuple[No
     return tuple(
         msgspec.structs.replace(node, slots=slots[node.name]) for node in granted.nodes if node.name in slots
     )
+
+
+_SHOWN = 4  # hosts that are named
+
+
+def misplaced(spread: Spread, ranks: Sequence[RankPlace] | Sequence[RankFacts]) -> str:
+    """What is wrong with where ranks are, or an empty string.
+
+    Who shares a host with whom is what counts: a host may have other names than the plan knows.
+    """
+    if not spread.sure or not ranks:
+        return ""
+    used = Counter(rank.host for rank in ranks)
+    if not spread.hosts:
+        host, most = used.most_common(1)[0]
+        few = most <= spread.on_node
+        return (
+            "" if few else f"{plural(most, 'rank')} are on {host}, but at most {spread.on_node} were planned"
+        )
+    pairs = {(spread.hosts[rank.rank], rank.host) for rank in ranks if rank.rank < len(spread.hosts)}
+    meant = Counter(spread.hosts)
+    if len(pairs) == len(meant) == len(used):
+        return ""
+    seen = counted([rank.host for rank in ranks])
+    return f"ranks are not where they were planned: {seen}, instead of {counted(spread.hosts)}"
+
+
+def counted(hosts: Sequence[str]) -> str:
+    """How many ranks each host has: `2 on n1, 1 on n2 and 1 on n3`; of many hosts the first."""
+    words = [f"{count} on {host}" for host, count in Counter(hosts).items()]
+    return listing(words) if len(words) <= _SHOWN else ", ".join([*words[:_SHOWN], "…"])

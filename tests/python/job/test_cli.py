@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy
 import pytest
 from conftest import InProcess, Tilewise, one_message
+from oracle import exchanges_of
 from stopwatch import soon
 from tilewise.base.declare import declared
 from tilewise.cli.commands import COMMANDS
 from tilewise.launch.job import PROTOCOL
-from tilewise.operations import OPERATIONS, exchanges_of, options_of
+from tilewise.operations import OPERATIONS, options_of
 from tilewise.operations.multiply.options import ALGORITHMS as MULTIPLY
 from tilewise.planning.names import IO
 

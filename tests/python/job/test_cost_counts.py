@@ -14,7 +14,7 @@ from tilewise.cli import jobs
 from tilewise.engine.prepare import prepare
 from tilewise.launch.simulated import NAME
 from tilewise.operations import options_of
-from tilewise.operations.predicted import cost_of
+from tilewise.operations.prediction import cost_of
 from tilewise.planning.cost import Cost
 
 SIMULATES = shutil.which("smpirun") is not None and programs.first(programs.places(NAME)) is not None

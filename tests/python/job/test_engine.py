@@ -24,8 +24,8 @@ from tilewise.engine.prepare import prepare
 from tilewise.engine.request import Listener, Request
 from tilewise.launch.join import Join
 from tilewise.launch.record import encode
-from tilewise.operations.convert.options import Convert
-from tilewise.operations.generate.options import Generate
+from tilewise.operations.convert import Convert
+from tilewise.operations.generate import Generate
 from tilewise.operations.multiply.options import Multiply
 from tilewise.operations.operation import Operation
 from tilewise.operations.stencil.options import Stencil

@@ -12,7 +12,7 @@ from tilewise.base.errors import UsageError
 from tilewise.files.region import Region
 from tilewise.launch.job import Variant
 from tilewise.machine import probe, profile
-from tilewise.operations.multiply.need import multiply_need
+from tilewise.operations.multiply.cost import multiply_need
 from tilewise.planning import io
 from tilewise.planning.choices import Strategies, parse_io
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from conftest import Tilewise, one_message
+from oracle import exchanges_of
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region
 from tilewise.launch import worker
@@ -30,9 +31,9 @@ from tilewise.launch.job import (
     encode,
     quit_job,
 )
-from tilewise.operations import OPERATIONS, exchanges_of, options_of
-from tilewise.operations.stencil.boundary import NAMES
+from tilewise.operations import OPERATIONS, options_of
 from tilewise.operations.stencil.options import HALOS
+from tilewise.operations.stencil.weights import NAMES
 from tilewise.planning.names import IO
 
 

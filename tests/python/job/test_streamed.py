@@ -12,7 +12,7 @@ from conftest import InProcess, Tilewise, one_message
 from memory import MemoryWatch
 from numpy.testing import assert_allclose, assert_array_equal
 from oracle import matrix, record_of
-from tilewise.operations.multiply.stage import Stage, best, even, grid_of
+from tilewise.operations.multiply.plan import Stage, best, even, grid_of
 
 WITHOUT_CHILD = True
 M, K, N = 2100, 1900, 2300  # 32, 35 and 39 MB

@@ -16,10 +16,10 @@ from tilewise.files.region import Region
 from tilewise.files.target import Target
 from tilewise.launch.constants import constants
 from tilewise.machine import storage
-from tilewise.operations.transpose import need as transpose_need
+from tilewise.operations.transpose.cost import Sizes
 from tilewise.operations.transpose.options import ALGORITHMS as TRANSPOSE
 from tilewise.operations.transpose.options import ROOT_WRITES, Transpose
-from tilewise.operations.transpose.variants import plan_transpose
+from tilewise.operations.transpose.plan import plan_transpose
 from tilewise.planning import need
 from tilewise.planning.choices import Strategies
 from tilewise.planning.plan import Plan
@@ -252,9 +252,7 @@ def test_the_grid_lies_over_the_input_as_stored() -> None:
 def test_mapped_strips_need_one_byte_order(name: str, dtype: str, byte_order: str, strips: bool) -> None:
     source = Region(path="/a.npy", name="a.npy", rows=9000, columns=9000, dtype=dtype, byte_order=byte_order)
     plan = planned(source, name, ranks=1, threads=1, io=Strategies("mapped", "positioned"))
-    expected = (
-        constants("transpose", transpose_need.Sizes).mapped_strip_bytes if strips else 3 * plan.job.band_bytes
-    )
+    expected = constants("transpose", Sizes).mapped_strip_bytes if strips else 3 * plan.job.band_bytes
     assert plan.need.buffers == expected
 
 

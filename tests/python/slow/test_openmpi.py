@@ -9,8 +9,16 @@ from pathlib import Path
 import numpy
 import pytest
 from conftest import Tilewise, environment, one_message
-from oracle import assert_product, matrix, nothing_left, processes_in, record_of, save, ways_to_multiply
-from tilewise.operations import exchanges_of
+from oracle import (
+    assert_product,
+    exchanges_of,
+    matrix,
+    nothing_left,
+    processes_in,
+    record_of,
+    save,
+    ways_to_multiply,
+)
 from tilewise.planning.names import ONE_FILE, ONLY_READ
 
 ROOT = Path(__file__).resolve().parents[3]

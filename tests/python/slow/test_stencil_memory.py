@@ -13,9 +13,9 @@ from tilewise import files
 from tilewise.files.formats import format_of
 from tilewise.files.region import Region
 from tilewise.launch.job import Variant
-from tilewise.operations.stencil import need as stencil_need
+from tilewise.operations.stencil import cost
+from tilewise.operations.stencil.cost import Files
 from tilewise.operations.stencil.cut import Cut
-from tilewise.operations.stencil.need import Files
 from tilewise.operations.stencil.options import Stencil
 from tilewise.planning import need, proof
 
@@ -29,7 +29,7 @@ def variant(**fields: Any) -> Variant:
 
 
 def needed(cut: Cut, way: Variant, both: Files, verify: str = "off") -> need.Need:
-    return stencil_need.stencil_need(cut, "float64", way, verify, 100, both)
+    return cost.stencil_need(cut, "float64", way, verify, 100, both)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_fields_lie_as_they_are_stored(both: Files) -> None:
         way, mirrored = (variant(ranks=6, grid=grid, kernel=kernel) for grid in ((3, 2), (2, 3)))
         assert needed(tall, way, both) == needed(turned, mirrored, both)
         # Every one of 90,000 short rows is padded to cache lines, and has its margins.
-        assert stencil_need.field_bytes(turned, "float64", variant()) >= 2 * 90_000 * (8 + 40 + 24) * 8
+        assert cost.field_bytes(turned, "float64", variant()) >= 2 * 90_000 * (8 + 40 + 24) * 8
 
 
 def test_every_band_of_the_plain_kernel_has_fields_of_its_own(both: Files) -> None:
@@ -62,7 +62,7 @@ def test_every_band_of_the_plain_kernel_has_fields_of_its_own(both: Files) -> No
     }
     for threads, least in bands.items():
         assert least <= found[threads, 200] <= least + (1 << 20)
-        assert found[threads, 200] <= threads * stencil_need.field_bytes(cut, "float64", variant(depth=200))
+        assert found[threads, 200] <= threads * cost.field_bytes(cut, "float64", variant(depth=200))
 
 
 def test_single_numbers_are_single_messages(both: Files) -> None:

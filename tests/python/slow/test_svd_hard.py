@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 from conftest import Done, Tilewise
 from svd_runs import Array, factors
-from tilewise.operations.svd.chosen import LOCAL_MAX
+from tilewise.operations.svd.plan import LOCAL_MAX
 
 JOB = ("svd", "-o", "svd/", "--force")
 

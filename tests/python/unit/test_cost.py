@@ -23,14 +23,13 @@ from tilewise.machine import profile, storage
 from tilewise.machine.described import facts_of, read_machine
 from tilewise.machine.here import machine_here
 from tilewise.machine.terms import KINDS, Machine, Term, what_of, wrong_term
-from tilewise.operations.convert.cost import cost_of as convert_cost
-from tilewise.operations.convert.options import Convert
-from tilewise.operations.learning import accustomed, learned
-from tilewise.operations.multiply.cost import cost_of
+from tilewise.operations.candidates import weighed
+from tilewise.operations.convert import Convert
+from tilewise.operations.convert import cost_of as convert_cost
+from tilewise.operations.multiply.cost import Rings, cost_of
 from tilewise.operations.multiply.options import ALGORITHMS, Multiply
-from tilewise.operations.multiply.rings import Rings
-from tilewise.operations.multiply.variants import plan_multiply
-from tilewise.operations.weighing import weighed
+from tilewise.operations.multiply.plan import plan_multiply
+from tilewise.operations.prediction import accustomed, learned
 from tilewise.planning.cost import PHASES, TOTAL, Cost, Longest, Take, heaviest, of_phase, predict
 from tilewise.planning.plan import Plan
 

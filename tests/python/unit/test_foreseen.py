@@ -12,11 +12,10 @@ from tilewise.files.region import Region
 from tilewise.files.target import find_target
 from tilewise.machine import profile
 from tilewise.machine.terms import Habit, Machine, Term
-from tilewise.operations.learning import learned
 from tilewise.operations.multiply.cost import cost_of
 from tilewise.operations.multiply.options import Multiply
-from tilewise.operations.multiply.variants import plan_multiply
-from tilewise.operations.predicted import predicted
+from tilewise.operations.multiply.plan import plan_multiply
+from tilewise.operations.prediction import learned, predicted
 from tilewise.planning.choices import parse_io
 from tilewise.planning.cost import Cost, Take, predict
 from tilewise.planning.plan import Plan

@@ -12,7 +12,7 @@ from tilewise.lab.measurement.fit import fit
 from tilewise.lab.measurement.result import Measurement
 from tilewise.lab.measurement.terms import DISTURBED
 from tilewise.machine import profile
-from tilewise.operations.predicted import machine_name
+from tilewise.operations.prediction import machine_name
 
 
 def test_a_disturbed_figure_never_replaces_a_quiet_one(

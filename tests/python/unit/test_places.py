@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from machines import facts
 from tilewise.files.region import Region
 from tilewise.operations.multiply.options import Multiply
-from tilewise.operations.multiply.places import CLEARLY, Places, Product, choose
-from tilewise.operations.multiply.variants import plan_multiply
+from tilewise.operations.multiply.plan import CLEARLY, Places, Product, choose, plan_multiply
 from tilewise.planning import grid
 from tilewise.planning.plan import Plan
 

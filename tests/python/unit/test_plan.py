@@ -18,11 +18,11 @@ from tilewise.launch.hosts import read_hosts
 from tilewise.launch.join import Join
 from tilewise.machine import storage
 from tilewise.machine.facts import Facts
-from tilewise.operations.convert.variants import plan_convert
-from tilewise.operations.generate.options import Generate
+from tilewise.operations.convert import plan_convert
+from tilewise.operations.generate import Generate
 from tilewise.operations.multiply.options import ALGORITHMS as MULTIPLY
 from tilewise.operations.multiply.options import Multiply
-from tilewise.operations.multiply.variants import plan_multiply
+from tilewise.operations.multiply.plan import plan_multiply
 from tilewise.planning import grid, proof
 from tilewise.planning.choices import Strategies, parse_hints, parse_io
 from tilewise.planning.names import EXCHANGES, ONE_FILE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from tilewise.operations.stencil.tiles import LEAST_COLUMNS, LEAST_ROWS, Field, Tiles, cheapest, smallest
+from tilewise.operations.stencil.cut import LEAST_COLUMNS, LEAST_ROWS, Field, Tiles, cheapest, smallest
 
 
 def taken(tiles: Tiles, field: Field) -> int:

@@ -12,10 +12,10 @@ from conftest import InProcess, Tilewise, one_message
 from machines import GIB, facts
 from tilewise.base.errors import UsageError
 from tilewise.files.region import Source
-from tilewise.operations.svd import variants as planning
-from tilewise.operations.svd.chosen import LOCAL_MAX
+from tilewise.operations.svd import plan as planning
 from tilewise.operations.svd.options import ALGORITHMS as SVD
 from tilewise.operations.svd.options import Svd
+from tilewise.operations.svd.plan import LOCAL_MAX
 from tilewise.planning.need import Need
 from tilewise.planning.plan import Plan
 

@@ -10,7 +10,7 @@ from tilewise.files.region import Region
 from tilewise.machine.terms import Machine
 from tilewise.operations.svd.cost import cost_after, cost_of
 from tilewise.operations.svd.options import Svd
-from tilewise.operations.svd.variants import plan_svd
+from tilewise.operations.svd.plan import plan_svd
 from tilewise.planning.cost import predict
 from tilewise.planning.plan import Plan
 

@@ -13,7 +13,7 @@ from tilewise.launch import launcher
 from tilewise.machine import profile
 from tilewise.machine.transposition import measure_tile, stored_tile
 from tilewise.operations.transpose.options import Transpose
-from tilewise.operations.transpose.variants import TILE_FROM, plan_transpose
+from tilewise.operations.transpose.plan import TILE_FROM, plan_transpose
 from tilewise.planning.plan import Plan
 
 FACTS = facts(cores=2, cpus=2)

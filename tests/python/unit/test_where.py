@@ -15,16 +15,15 @@ from tilewise.launch.join import Join
 from tilewise.machine.allocation import granted
 from tilewise.machine.facts import Facts, within
 from tilewise.operations.multiply.options import Multiply
-from tilewise.operations.multiply.variants import plan_multiply
+from tilewise.operations.multiply.plan import plan_multiply
 from tilewise.operations.stencil.options import Stencil
-from tilewise.operations.stencil.variants import plan_stencil
+from tilewise.operations.stencil.plan import plan_stencil
 from tilewise.operations.svd.options import Svd
-from tilewise.operations.svd.variants import plan_svd
+from tilewise.operations.svd.plan import plan_svd
 from tilewise.operations.transpose.options import Transpose
-from tilewise.operations.transpose.variants import plan_transpose
-from tilewise.planning.placed import misplaced
+from tilewise.operations.transpose.plan import plan_transpose
 from tilewise.planning.plan import Plan
-from tilewise.planning.where import Spread
+from tilewise.planning.where import Spread, misplaced
 
 
 def grants(

@@ -15,7 +15,7 @@ from tilewise.machine.facts import Facts
 from tilewise.machine.model import Cost, Model
 from tilewise.machine.profile import Measured
 from tilewise.machine.terms import GEMM, Term
-from tilewise.operations.predicted import machine_name
+from tilewise.operations.prediction import machine_name
 
 _PARTS = {"ping": ("ping", "collective"), "file": ("file",), "memory": ("memory",), "compute": ("compute",)}
 _KIND_OF = {"injection": "ping", "copy_rate": "memory"}  # what else a model has beside costs

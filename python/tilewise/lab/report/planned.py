@@ -12,10 +12,10 @@ from tilewise.lab.report.render.terminal import Screen
 from tilewise.lab.report.table import Cell, Table, number_columns, text_columns
 from tilewise.machine.terms import KINDS, Machine, what_of
 from tilewise.operations import options_of, show_of
-from tilewise.operations.predicted import predicted
+from tilewise.operations.prediction import predicted
 from tilewise.planning.cost import Cost, Heaviest, Prediction, heaviest, told_apart
-from tilewise.planning.placed import counted
 from tilewise.planning.plan import Plan
+from tilewise.planning.where import counted
 
 _ALIKE = 0.1  # of the time: what differs by less is about the same
 _TELLING = 0.01  # seconds, below which nobody asks what takes them

@@ -1,1 +1,1 @@
-"""Products, A · B: options, rule and memory."""
+"""Products, A · B: options, plan, cost and words."""

@@ -1,4 +1,4 @@
-"""What a product costs: operations, panels and blocks that travel, files, and the proof.
+"""The cost of a product: memory, operations, panels and blocks that travel, files, and the proof.
 
 Of m×k · k×n on p × q ranks, with c layers of k, every rank receives
 
@@ -9,25 +9,50 @@ Of m×k · k×n on p × q ranks, with c layers of k, every rank receives
 
 A ring of q ranks has the last piece of a panel q − 2 hops later than the first rank, once; whoever owns the
 panels next starts from there. What `overlap`s goes on behind the computing, but for that.
+
+Messages and bytes are counted as the worker counts them: those that ranks receive. How long ranks wait for
+panels that go around rings while they compute is added up hop by hop (`Rings`):
+
+    step s, owner o:    o ──▶ o+1 ──▶ o+2 ──▶ …     A rank passes a panel on where it looks for messages:
+                                                    between slices of its product, or while it waits.
+
+One ring stands for the rows and the columns of the grid, whose panels come to a rank at the same time. Hops
+are added up rank by rank and step by step, as max-plus algebra has it: a panel is there once it was sent and
+the link took its time; a product begins once its panel is there and the one before it is done.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
 
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region
 from tilewise.files.target import Target
 from tilewise.launch.constants import constants
-from tilewise.machine.terms import gemm
-from tilewise.operations.multiply.need import Sizes
-from tilewise.operations.multiply.rings import Rings
-from tilewise.operations.multiply.traffic import GETTING, traffic, widths
+from tilewise.launch.job import Variant
+from tilewise.machine.terms import Machine, gemm
 from tilewise.planning import io
-from tilewise.planning.cost import Cost, Longest, Part, Take
-from tilewise.planning.file_cost import Use, at, reading, touching, writing
-from tilewise.planning.grid import part
+from tilewise.planning.cost import (
+    Cost,
+    Longest,
+    Part,
+    Span,
+    Take,
+    Use,
+    at,
+    of_phase,
+    reading,
+    touching,
+    writing,
+)
+from tilewise.planning.grid import cuts, part, sizes
+from tilewise.planning.names import DESCRIBED_ONCE
+from tilewise.planning.need import Need, staging
 from tilewise.planning.plan import Plan
 
 _LEVEL = 7 / 8  # of the operations that one level of Strassen's product leaves
@@ -202,3 +227,278 @@ def _verify(plan: Plan, target: Target | None, use: Use) -> list[Part]:
     if job.verify == "serial":
         return [Take("plain", 2.0 * m * n * k), Take("read", (m * k + k * n + m * n) * item)]
     return []
+
+
+PIECE = 2 << 20  # bytes of a piece of a panel, at least
+GETTING = ("one_sided_fence", "one_sided_lock")
+_AT_ONCE = ("collective", *GETTING)  # where a panel is one message
+
+
+class Traffic(NamedTuple):
+    """All that ranks receive together, of one repetition."""
+
+    messages: int
+    bytes: int
+
+    def __add__(self, other: object) -> Traffic:
+        assert isinstance(other, Traffic)
+        return Traffic(self.messages + other.messages, self.bytes + other.bytes)
+
+
+def traffic(m: int, k: int, n: int, dtype: str, variant: Variant, width: int) -> Traffic:
+    """Of an m×k · k×n product, whose panels are `width` wide at most."""
+    if variant.exchange in ("none", "shared"):
+        panels = Traffic(0, 0)
+    elif variant.algorithm == "cannon":
+        panels = _blocks(m, k, n, dtype, variant)
+    else:
+        panels = Traffic(0, 0)
+        for begin, end in cuts(k, variant.copies, variant.remainder):
+            panels += _panels(m, end - begin, n, dtype, variant, width)
+    return panels + (_layers(m, n, dtype, variant) if variant.copies > 1 else Traffic(0, 0))
+
+
+def widths(k: int, variant: Variant, width: int) -> list[int]:
+    """Those of the panels of one layer's k: they end where an owner of A or of B does."""
+    borders = {end for parts in variant.grid for _, end in cuts(k, parts, variant.remainder)}
+    found: list[int] = []
+    begin = 0
+    for end in sorted(borders):
+        while begin < end:
+            found.append(min(width, end - begin))
+            begin += found[-1]
+    return found
+
+
+def pieces(elements: int, item: int, ranks: int, exchange: str) -> int:
+    """Those of a panel on its way around a ring of so many ranks."""
+    if exchange in _AT_ONCE:
+        return 1
+    return min(max(1, elements * item // PIECE), max(1, ranks - 1))
+
+
+def _blocks(m: int, k: int, n: int, dtype: str, variant: Variant) -> Traffic:
+    """Every block of A and of B visits the q − 1 other ranks of its row or column.
+
+    Messages that were described once are as long as the largest block of the row or column. Of empty blocks
+    nobody gets anything, but they are sent.
+    """
+    q, remainder = variant.grid[0], variant.remainder
+    numbers = m * k + k * n
+    if variant.exchange in DESCRIBED_ONCE:
+        numbers = (m + n) * q * part(k, q, remainder)
+    messages = 2 * q * q
+    if variant.exchange in GETTING:
+        there = [len(cuts(extent, q, remainder)) for extent in (m, k, n)]
+        messages = (there[0] + there[2]) * there[1]
+    return Traffic((q - 1) * messages, (q - 1) * numbers * ITEMSIZE[dtype])
+
+
+def _panels(m: int, k: int, n: int, dtype: str, variant: Variant, width: int) -> Traffic:
+    """Each panel of A goes to all others of its row, each of B to all others of its column."""
+    item = ITEMSIZE[dtype]
+    p, q = variant.grid
+    messages = 0
+    for each in widths(k, variant, width):
+        for extent, parts, others in ((m, p, q), (n, q, p)):
+            for size, count in sizes(extent, parts, variant.remainder):
+                if size == 0 and variant.exchange in GETTING:
+                    continue
+                messages += count * (others - 1) * pieces(size * each, item, others, variant.exchange)
+    return Traffic(messages, ((q - 1) * m * k + (p - 1) * k * n) * item)
+
+
+def _layers(m: int, n: int, dtype: str, variant: Variant) -> Traffic:
+    """Each layer gets its share of the rows of C from all others, in pieces."""
+    item = ITEMSIZE[dtype]
+    piece = constants("multiply", Sizes).layer_piece_bytes // item
+    p, q = variant.grid
+    messages = 0
+    for rows, of_rows in sizes(m, p, variant.remainder):
+        for columns, of_columns in sizes(n, q, variant.remainder):
+            for share, layers in sizes(rows, variant.copies, "spread"):
+                times = of_rows * of_columns * layers * (variant.copies - 1)
+                messages += times * -(-share * columns // piece)
+    return Traffic(messages, (variant.copies - 1) * m * n * item)
+
+
+SLICE = 384  # of k, after which a rank that computes looks for messages
+
+
+class Rings(NamedTuple):
+    """Panels of so many `widths` of k, whose owners change where `owners` do, around `ranks` ranks.
+
+    `product` and `hop` are the parts of one unit of k. With `overlap` a panel is on its way while the one
+    before it is multiplied.
+    """
+
+    ranks: int
+    widths: tuple[int, ...]
+    owners: tuple[int, ...]
+    product: tuple[Part, ...]
+    hop: tuple[Part, ...]
+    message: tuple[Part, ...]
+    overlap: bool
+
+    def span(self, machine: Machine) -> Span:
+        """Seconds beyond those of all products."""
+        product, hop = of_phase(self.product, machine), of_phase(self.hop, machine)
+        start = of_phase(self.message, machine).seconds
+        end = [0.0] * self.ranks  # of each rank's last product
+        begun = [0.0] * self.ranks
+        for step, (width, owner) in enumerate(zip(self.widths, self.owners, strict=True)):
+            takes, travels = width * product.seconds, width * hop.seconds + start
+            posted = begun if self.overlap and step else end  # a panel is asked for, and sent by its owner
+            slices = max(1, width // SLICE)
+            there = posted[owner]
+            now = list(end)
+            for place in range(1, self.ranks):
+                rank = (owner + place) % self.ranks
+                before = (rank - 1) % self.ranks
+                sent = there if place == 1 else _looked(there, begun[before], end[before], slices)
+                there = max(sent, posted[rank]) + travels
+                now[rank] = max(end[rank], there)
+            begun = now
+            end = [moment + takes for moment in now]
+        computing = sum(self.widths) * product.seconds
+        waited = max(end, default=0.0) - computing
+        return Span(waited, waited * (hop.error / hop.seconds if hop.seconds else 0.0))
+
+    def takes(self, machine: Machine) -> Sequence[Take]:
+        """Nothing: what is waited for is many terms at once."""
+        return []
+
+    def terms(self) -> Sequence[str]:
+        """Those of products, hops and messages."""
+        return [name for part in (*self.product, *self.hop, *self.message) for name in part.terms()]
+
+
+def _looked(there: float, begun: float, end: float, slices: int) -> float:
+    """When a rank that computes from `begun` to `end` finds what is `there`."""
+    if not begun < there < end:
+        return there
+    piece = (end - begun) / slices
+    return begun + math.ceil((there - begun) / piece) * piece
+
+
+OWN = 28 << 20  # the program and MPI, each rank
+FOR_EACH = 1 << 19  # and what MPI keeps on each for every other of its node
+BLAS = 20 << 20
+BLAS_DEPTH, BLAS_PACKS = 384, 36 << 20  # of k that BLAS packs of all rows of C; bytes at most, each thread
+PACKING = 4 << 20  # what gemm packs A and B into, each thread
+PIECES = 32  # of k, at most, each with a C of its own where C is small: fewer than PIECES tiles
+TILE, DEPTH = 192 * 192, 2048  # numbers of such a tile, and of k in a piece at least
+SHARED_PANELS = 9 << 20  # what the threads of Strassen's product pack B into together
+
+
+class Sizes(msgspec.Struct, frozen=True):
+    """The worker's: of panels, of parts of C that are written early, and of what layers add up."""
+
+    panel_width: int  # columns of A, rows of B
+    wide_panel_width: int  # the same for Strassen's product
+    part_bytes: int  # at most, but for the fewest rows
+    least_rows: int  # of a part, rounded up to a multiple
+    row_multiple: int
+    layer_piece_bytes: int  # sent at a time, and received
+    swap_piece_bytes: int  # the same, of the halves of a symmetric product
+    direct_bytes: int  # of an operand that is read in parts past the page cache
+
+
+def multiply_need(
+    m: int,
+    k: int,
+    n: int,
+    dtype: str,
+    variant: Variant,
+    verify: str,
+    on_node: int | None = None,
+    in_place: tuple[bool, bool] = (False, False),
+    turned: bool = False,
+    symmetric: bool = False,
+    strassen: bool = False,
+    whole: tuple[int, int, int] | None = None,
+    plain: bool = True,
+) -> Need:
+    """What an m×k · k×n product in `dtype` takes.
+
+    rank = blocks of A, B and C + exchange buffers + I/O staging + what gemm, MPI, BLAS and the check
+    take, and the node with most of them has `on_node` ranks (None: all). The layers of `replicated` share out
+    k, so that a node's sum counts A and B once, C once a layer, and the rest once a rank. On one rank,
+    operands used `in_place` are pages of their files and take nothing, and C is streamed through two buffers
+    where it is written `uncached`. `turned`: it is stored column by column. `symmetric`: B is the transpose
+    of A, and on one row of ranks lies in it; C is then mirrored in memory before it is written, and with
+    `shared` lies in the node's. With `strassen`, panels are wider and C is not streamed. Where m, k and n are
+    only what is in memory at a time, `whole` are those of the product, and the need is the same whether
+    operands that are `plain` go through the page cache or past it.
+    """
+    sizes = constants("multiply", Sizes)
+    p, q = variant.grid
+    item = ITEMSIZE[dtype]
+    rows, columns = part(m, p, variant.remainder), part(n, q, variant.remainder)
+    layer = part(k, variant.copies, variant.remainder)
+    a = rows * part(layer, q, variant.remainder) * item
+    b_lies_in_a = symmetric and p == 1
+    b = 0 if b_lies_in_a else part(layer, p, variant.remainder) * columns * item
+    c = rows * columns * item
+    width = min(sizes.wide_panel_width if strassen else sizes.panel_width, layer)
+    buffers = _exchange_buffers(variant, sizes, a, b, width * (rows + columns) * item)
+    operands, result = (m * k + (0 if b_lies_in_a else k * n)) * item, m * n * item
+    ahead = bool(whole) and variant.read in ("positioned", "uncached")
+    if ahead:  # one window is read while another is multiplied
+        a, b, buffers, operands = 2 * a, 2 * b, 2 * buffers, 2 * operands
+    most = variant.ranks if on_node is None else on_node
+    fixed = OWN + most * FOR_EACH + _packed_by_blas(variant, dtype, rows, layer)
+    fixed += staging(msgspec.structs.replace(variant, read=variant.write) if ahead and plain else variant)
+    fixed += 2 * sizes.direct_bytes if ahead else 0
+    fixed += variant.threads * PACKING + (SHARED_PANELS if strassen else 0)
+    if verify == "fast":  # vectors of all of m, n and k, in double
+        all_m, all_k, all_n = whole or (m, k, n)
+        fixed += (9 * all_m + 5 * all_n + 7 * all_k) * (16 if dtype.startswith("complex") else 8)
+    if dtype in ("int64", "uint64"):  # sums that bound what could overflow
+        fixed += 32 * max(m, n) + 16 * k
+    if (symmetric or rows * columns < PIECES * TILE) and layer >= 2 * DEPTH:
+        each = min(PIECES * rows * columns, 2 * PIECES * TILE) * item
+        fixed += each * (variant.threads if symmetric else 1)  # threads have parts of their own
+    shared = (operands + (result if symmetric else 0)) if variant.exchange == "shared" else 0
+    if turned:  # for a file that is stored column by column, a second copy of C
+        c, result = 2 * c, 2 * result
+    if symmetric and variant.ranks > 1 and not shared:
+        buffers += 2 * sizes.swap_piece_bytes
+    if variant.algorithm == "local":
+        a, b = (0 if free else size for size, free in zip((a, b), in_place, strict=True))
+        if variant.write == "uncached" and not (symmetric or strassen or whole):  # through two buffers
+            fewest = (sizes.least_rows + sizes.row_multiple) * columns * item
+            c = min(c, 2 * max(sizes.part_bytes, fewest))
+        operands, result = a + b, c
+    # The serial proof gathers both operands and the result on rank 0, beside a second product.
+    serial = (m * k + k * n + 2 * m * n) * item if verify == "serial" else 0
+    everywhere = operands + variant.copies * result + variant.ranks * (buffers + fixed)
+    return Need(
+        rank=a + b + c + buffers + fixed + serial,
+        node=-(-everywhere * most // variant.ranks) + serial,
+        shared=shared,
+        blocks=a + b + c,
+        buffers=buffers,
+    )
+
+
+def _packed_by_blas(variant: Variant, dtype: str, rows: int, layer: int) -> int:
+    """Bytes on one rank where BLAS may do the work, as it does for `fast` on some processors; measured.
+
+    For other kernels, too: a job may go on with another one, and its tiles must still fit.
+    """
+    if not dtype.startswith(("float", "complex")):
+        return 0
+    each = -(-rows // math.isqrt(variant.threads)) * min(layer, BLAS_DEPTH) * ITEMSIZE[dtype]
+    packed = variant.threads * min(each, BLAS_PACKS)
+    return max(packed, BLAS) if variant.kernel == "blas" else packed
+
+
+def _exchange_buffers(variant: Variant, sizes: Sizes, a: int, b: int, panels: int) -> int:
+    """Spare blocks or panels that one rank needs beside its own blocks; sizes in bytes."""
+    adding = 2 * sizes.layer_piece_bytes if variant.copies > 1 else 0
+    if variant.exchange == "shared" or variant.grid == (1, 1):
+        return adding
+    if variant.algorithm == "cannon":
+        return (2 if variant.exchange.startswith("one_sided") else 1) * (a + b)
+    return adding + 2 * panels

@@ -121,12 +121,12 @@ class Multiply(OfOneInput, frozen=True, kw_only=True):
             return msgspec.structs.replace(self, each=(), slices="auto").input(name, planes)
 
     def what_fits(self, refused: Plan, joined: Join | None) -> str:
-        from tilewise.operations.multiply.variants import what_fits
+        from tilewise.operations.multiply.plan import what_fits
 
         return what_fits(self, refused)
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
-        from tilewise.operations.multiply.variants import plan_multiply
+        from tilewise.operations.multiply.plan import plan_multiply
 
         assert target is not None
         return plan_multiply(inputs[0], inputs[1], self, facts, joined, target)

@@ -11,8 +11,7 @@ from tilewise.files.formats import MATRIX, format_of
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
 from tilewise.operations.operation import HEADER, ORDER, OfOneInput
-from tilewise.operations.stencil.boundary import BOUNDARIES, parse_boundary
-from tilewise.operations.stencil.weights import NAMES, named_weights
+from tilewise.operations.stencil.weights import BOUNDARIES, NAMES, named_weights, parse_boundary
 from tilewise.planning.choices import between
 from tilewise.planning.names import DESCRIBED_ONCE, EXCHANGES, Algorithm, any_count, described, table
 
@@ -208,12 +207,12 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
         return [self.input(self.a, format_of(self.output).planes)]
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
-        from tilewise.operations.stencil.variants import plan_stencil
+        from tilewise.operations.stencil.plan import plan_stencil
 
         assert target is not None
         return plan_stencil(inputs[0], target, self, facts, joined)
 
     def what_fits(self, refused: Plan, joined: Join | None) -> str:
-        from tilewise.operations.stencil.larger import what_fits
+        from tilewise.operations.stencil.plan import what_fits
 
         return what_fits(self, refused)

@@ -1,4 +1,4 @@
-"""Weights of a stencil: by name, with or without numbers, or out of any file that holds a matrix."""
+"""The weights of a stencil, by name or out of a file, and its boundary: the values outside of the matrix."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.base.units import shape_text
+from tilewise.files.dtypes import ITEMSIZE, is_integer
 from tilewise.launch.constants import constants
 
 # Named weights: how many numbers they take (centre first, then by distance), and which they have unsaid.
@@ -139,3 +140,67 @@ def _from_file(text: str) -> Weights:
     if rows == 1:  # sweeps have neighbours, so they get a weight of nothing
         return Weights(text, 1, _star((values[0], 0.0)))
     return Weights(text, rows // 2, tuple(values))
+
+
+CONSTANT = "constant"
+BOUNDARIES = {
+    "zero": "all 0",
+    "fixed": "edge cells keep their value",
+    "periodic": "the opposite edge",
+    "reflect": "mirrored about the edge: d c b a | a b c d",
+    "mirror": "about the outer cells: d c b | a b c d",
+    "nearest": "the edge cell repeated",
+    f"{CONSTANT}:V": "all V, any number or nan",
+}
+_FLOAT32_MAX = 3.4028235e38
+
+
+def parse_boundary(text: str) -> int | float | None:
+    """The value outside of `constant:V`, None for a name; UsageError, with what is known, for all else."""
+    name, colon, number = text.partition(":")
+    if name != CONSTANT:
+        if text not in BOUNDARIES:
+            raise UsageError(f"--boundary {text!r} is unknown; expected one of {', '.join(BOUNDARIES)}")
+        return None
+    for kind in (int, float):
+        try:
+            return kind(number)
+        except ValueError:
+            pass
+    raise UsageError(
+        f"--boundary {text} needs a number after {CONSTANT}{'' if colon else ' and a colon'}",
+        f"--boundary {CONSTANT}:0",
+    )
+
+
+def for_worker(text: str, dtype: str) -> str:
+    """The same as a worker reads it; UsageError where a matrix of type `dtype` cannot hold the value."""
+    value = parse_boundary(text)
+    if value is None:
+        return text
+    if is_integer(dtype):
+        bits, signed = 8 * ITEMSIZE[dtype], not dtype.startswith("u")
+        least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+        if not (math.isfinite(value) and value == int(value) and least <= value <= most):
+            raise UsageError(
+                f"--boundary {text}: the matrix holds {dtype}, so the value outside must be a whole "
+                f"number from {least} to {most}",
+                "tilewise convert --dtype float64",
+            )
+    elif dtype == "float32" and _FLOAT32_MAX < abs(value) < math.inf:
+        raise UsageError(
+            f"--boundary {text} is a number that float32 cannot hold", "tilewise convert --dtype float64"
+        )
+    return f"{CONSTANT}:{_as_float(text, value)!r}"
+
+
+def _as_float(text: str, value: int | float) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if math.isinf(number) and any(map(str.isdigit, text)):
+        raise UsageError(
+            f"--boundary {text} is a number that float64 cannot hold", f"--boundary {CONSTANT}:inf"
+        )
+    return number

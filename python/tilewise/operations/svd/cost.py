@@ -27,10 +27,9 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.target import Target
 from tilewise.launch import job
 from tilewise.machine.terms import gemm
-from tilewise.operations.svd.chosen import FEWEST, MOST, READINGS, is_high
-from tilewise.operations.svd.jacobi import is_tall
-from tilewise.planning.cost import Cost, Longest, Part, Take
-from tilewise.planning.file_cost import Use, into_cache, reading
+from tilewise.operations.svd.plan import FEWEST, MOST, READINGS, is_high
+from tilewise.operations.svd.stages import is_tall
+from tilewise.planning.cost import Cost, Longest, Part, Take, Use, into_cache, reading
 from tilewise.planning.plan import Plan
 
 _ROTATIONS = {"eigen": 1.0, "qr": 10.0, "none": 13.0}  # sweeps of them, after a start

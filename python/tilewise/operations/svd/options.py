@@ -269,12 +269,12 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
         return [flag.replace("_", "-") for flag in flags if getattr(self, flag) is not None]
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
-        from tilewise.operations.svd.variants import plan_svd
+        from tilewise.operations.svd.plan import plan_svd
 
         return plan_svd(inputs[0], self, facts, joined)
 
     def what_fits(self, refused: Plan, joined: Join | None) -> str:
-        from tilewise.operations.svd.advice import what_fits
+        from tilewise.operations.svd.plan import what_fits
 
         return what_fits(self, refused, joined)
 

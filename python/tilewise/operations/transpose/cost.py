@@ -1,4 +1,4 @@
-"""What a transposition costs: numbers that are read, turned, sent and written, each once.
+"""The cost of a transposition: its memory, and numbers that are read, turned, sent and written, each once.
 
 gather    all that others have read goes to rank 0, which writes
 swap      block (i, j) of the input goes to the ranks that write its transpose: on a square grid to one
@@ -8,17 +8,195 @@ staged    tile after tile: read in, turned, written out, on as many threads as t
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
+
+import msgspec
 
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import Format
+from tilewise.files.region import Region
 from tilewise.files.target import Target
+from tilewise.launch.constants import constants
 from tilewise.launch.job import Variant
-from tilewise.operations.transpose.need import Files
-from tilewise.planning.cost import Cost, Longest, Part
-from tilewise.planning.file_cost import DEALT, Use, reading, touching, verifying, writing
+from tilewise.planning import grid, need
+from tilewise.planning.cost import DEALT, Cost, Longest, Part, Use, reading, touching, verifying, writing
 from tilewise.planning.grid import cuts, part
 from tilewise.planning.plan import Plan
+
+LINE = 64
+TILE = 384 << 20  # bytes of one of a rank's three tiles
+BAND = 32 << 20
+LEAST_STAGE = 1 << 20
+PAGE = 4096
+PROOF = 16 << 20  # bytes that a proof reads into; its blocks are smaller than rows may be
+WEIGHT = 8  # bytes for each number of a row, beside a fingerprint
+
+
+class Sizes(msgspec.Struct, frozen=True):
+    """The worker's: of strips of mapped pages, and of tiles past the page cache."""
+
+    mapped_strip_bytes: int  # that a thread turns and writes, and at least a cache line of columns
+    bounce_bytes: int  # of the buffer of a request, without a page on either side
+    requests_in_flight: int  # of a node, two a rank at least, and a buffer for each both ways
+
+
+class Files(msgspec.Struct, frozen=True, kw_only=True):
+    """Both files, as far as memory and the way of `staged` depend on them; `kind` is the output's format."""
+
+    source: Region
+    kind: Format
+    order: str
+
+    @property
+    def turned(self) -> bool:
+        """Whether the files store their numbers in different sequences."""
+        return self.source.order == self.order
+
+    @property
+    def stored(self) -> tuple[int, int]:
+        """Rows and columns of the input as its file stores it."""
+        rows, columns = self.source.rows, self.source.columns
+        return (columns, rows) if self.source.order == "F" else (rows, columns)
+
+    @property
+    def written(self) -> tuple[int, int]:
+        """Rows and columns of the result as its file stores it."""
+        rows, columns = self.stored
+        return (columns, rows) if self.turned else (rows, columns)
+
+    @property
+    def plain(self) -> bool:
+        """Whether numbers are turned from one binary file into another."""
+        source = self.source
+        binary = not source.generator and not source.tiles and source.encoding == "binary"
+        return self.turned and binary and self.kind.one_array
+
+    @property
+    def swapped(self) -> bool:
+        """Whether the files have different byte orders."""
+        return self.source.byte_order != self.kind.byte_order_of(self.source.dtype)
+
+    @property
+    def in_strips(self) -> bool:
+        """Whether `staged` can turn the input where it is mapped."""
+        return self.plain and not self.swapped
+
+    @property
+    def line(self) -> int:
+        """Numbers on one line of the result; 0 where it is no text."""
+        return self.kind.line_numbers(self.written[1])
+
+
+def in_tiles(files: Files, variant: Variant) -> bool:
+    """Whether `staged` takes tiles of plain files through memory."""
+    return files.plain and {variant.read, variant.write} <= {"positioned", "uncached"}
+
+
+def staged(
+    files: Files, variant: Variant, room: int, on_node: int, verify: str, given: int | None = None
+) -> tuple[int, need.Need]:
+    """Bytes of what `staged` holds at a time on each rank, and what all of that needs.
+
+    `room` is what a rank may take; tiles may be `given`. A band of a text holds whole rows, whatever their
+    length.
+    """
+    room -= need.FIXED
+    item = ITEMSIZE[files.source.dtype]
+    size = max(files.source.bytes, LEAST_STAGE)
+    if files.in_strips and (variant.read, variant.write) == ("mapped", "positioned"):
+        stage, buffers = LEAST_STAGE, strips(files, variant.threads)
+    elif in_tiles(files, variant):
+        past_cache = "uncached" in (variant.read, variant.write)
+        sizes = constants("transpose", Sizes)
+        requests = 2 * max(2, sizes.requests_in_flight // variant.ranks) if past_cache else 0
+        bounces = requests * (sizes.bounce_bytes + 2 * PAGE)
+        stage = given or max(LEAST_STAGE, min(TILE, (room - bounces) // 3 - 4 * PAGE, size))
+        tiles = 3 if stage < size else 2  # of a matrix that is one tile, no other is read meanwhile
+        buffers = tiles * (stage + 4 * PAGE) + bounces
+    else:  # band by band, as conversions go
+        beside = need.staging(variant) + need.whole_lines(files.source) + _writing(files, variant)
+        row = files.written[1] * item if files.line else 0
+        share = -(-size // variant.ranks)
+        stage = max(LEAST_STAGE, row, min(BAND, (room - beside) // 3, 2 * share))
+        buffers = 3 * stage + beside
+    buffers = max(buffers, _proving(files, variant, verify))
+    rank = buffers + need.FIXED
+    return stage, need.Need(rank=rank, node=on_node * rank, shared=0, blocks=0, buffers=buffers)
+
+
+def scattered(files: Files, room: int) -> int:
+    """Bytes of the result between two tiles that write next to each other, with `room` for what is held."""
+    item = ITEMSIZE[files.source.dtype]
+    side = math.isqrt(max(LEAST_STAGE, min(TILE, (room - need.FIXED) // 3)) // item)
+    return min(files.source.bytes, side * files.written[1] * item)
+
+
+def strips(files: Files, threads: int) -> int:
+    """Bytes of the strips that a rank's threads turn and write."""
+    rows, columns = files.stored
+    strip = constants("transpose", Sizes).mapped_strip_bytes
+    return threads * max(strip, rows * min(LINE, columns * ITEMSIZE[files.source.dtype]))
+
+
+def in_memory(files: Files, variant: Variant, on_node: int, verify: str) -> need.Need:
+    """What algorithms need that hold the matrix in memory, spread over the ranks.
+
+    The grid lies over the input as it is stored, and in `swap` also over the result as that is.
+    """
+    item, whole = ITEMSIZE[files.source.dtype], files.source.bytes
+    block, written = (_block(shape, variant) * item for shape in (files.stored, files.written))
+    # Rank 0 of `gather` writes from where it has received, but for a text.
+    direct = variant.algorithm == "gather" and not files.line
+    stages = need.staging(msgspec.structs.replace(variant, write="positioned") if direct else variant)
+    beside = stages + need.whole_lines(files.source) + _writing(files, variant)
+    shared = whole if variant.exchange == "shared" else 0
+    if variant.algorithm == "reread":
+        rank, everywhere = 2 * block, 2 * whole
+    elif variant.algorithm == "swap":  # as read, as sent, as received, as written
+        copies = 1 if shared else 2
+        rank, everywhere = 2 * block + copies * written, (2 + copies) * whole
+    else:
+        received = 0 if shared else whole
+        collected = received + (whole if variant.root_write == "whole" else block)
+        rank, everywhere = 2 * block + collected, 2 * whole + collected
+    proving = _proving(files, variant, verify)
+    buffers = max(rank + beside, proving)
+    held = max(everywhere + variant.ranks * beside, variant.ranks * proving)
+    return need.Need(
+        rank=buffers + need.FIXED,
+        node=-(-(held + variant.ranks * need.FIXED) * on_node // variant.ranks),
+        shared=shared,
+        blocks=block,
+        buffers=buffers - block,
+    )
+
+
+def _block(shape: tuple[int, int], variant: Variant) -> int:
+    """Numbers of the largest block when the variant's grid lies over `shape`."""
+    rows, columns = (
+        grid.part(extent, parts, variant.remainder) for extent, parts in zip(shape, variant.grid, strict=True)
+    )
+    return rows * columns
+
+
+def _writing(files: Files, variant: Variant) -> int:
+    return need.written_whole(files.kind, files.written, files.source.dtype, variant)
+
+
+def _proving(files: Files, variant: Variant, verify: str) -> int:
+    """Bytes on each rank when both files are read again.
+
+    Lines of a text are read whole; each stands beside its numbers and their weights.
+    """
+    if verify in ("auto", "off"):
+        return 0
+    source, item = files.source, ITEMSIZE[files.source.dtype]
+    stages = need.STAGING // 2 if files.line or source.encoding == "text" else 0
+    text = files.line * need.characters(source.dtype)
+    whole = max(need.whole_lines(source), need.parsed(files.line, item, text))
+    longest = max(need.longest_line(source), files.line)
+    return PROOF + stages + whole + longest * (item + max(item, WEIGHT))
 
 
 class Traffic(NamedTuple):

@@ -66,7 +66,7 @@ class Transpose(OfOneInput, frozen=True, kw_only=True):
     ] = "queue"
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
-        from tilewise.operations.transpose.variants import plan_transpose
+        from tilewise.operations.transpose.plan import plan_transpose
 
         assert target is not None
         return plan_transpose(inputs[0], target, self, facts, joined)

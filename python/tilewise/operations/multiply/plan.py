@@ -1,15 +1,20 @@
-"""Plans a product: checks that the operands fit, then grid, variant, memory and proof."""
+"""The plan of a product: algorithm, grid and its copies, the part that is in memory at a time, and the proof.
+
+`choose` gives panels that travel a grid with fewer places than ranks where that pays; `best` cuts a product
+that does not fit in memory into tiles of C, past which A and B stream.
+"""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.base.units import listing, shape_text
+from tilewise.base.units import listing, plural, shape_text
 from tilewise.files.dtypes import ITEMSIZE, of_product
 from tilewise.files.formats import Format, format_of
 from tilewise.files.region import Region
@@ -18,11 +23,10 @@ from tilewise.files.target import Target, check_holds
 from tilewise.launch.job import Variant
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
-from tilewise.operations.multiply.need import multiply_need
+from tilewise.operations.multiply.cost import multiply_need
 from tilewise.operations.multiply.options import ALGORITHMS, Multiply
-from tilewise.operations.multiply.places import Places, Product, choose
-from tilewise.operations.multiply.stage import Stage, best, grid_of, smallest
 from tilewise.planning import grid, io, proof, rule
+from tilewise.planning.grid import part
 from tilewise.planning.names import DESCRIBED_ONCE, Algorithm
 from tilewise.planning.need import SHARE, Need, with_unpacking
 from tilewise.planning.plan import Plan, plan_of, variant_of
@@ -388,3 +392,191 @@ def _transposing(left: Region, right: Region) -> str:
     if k == n:
         return f"{flip[right.transposed]}--transpose-b"
     return ""
+
+
+WORD = 16  # multiply-adds in the time in which a number arrives: 20 GF/s and 5 GB/s for a rank, in float64
+CLEARLY = 0.95  # of the time that the usual grid takes: what gains less is within the error of the model
+
+
+class Places(NamedTuple):
+    """`copies` of `rows` × `columns`."""
+
+    rows: int
+    columns: int
+    copies: int = 1
+
+    @property
+    def ranks(self) -> int:
+        """How many have one."""
+        return self.rows * self.columns * self.copies
+
+    def said(self) -> str:
+        """As a plan says it."""
+        grid = f"{shape_text(self.rows, self.columns)} grid"
+        return grid if self.copies == 1 else f"{self.copies} copies of a {grid}"
+
+    def with_article(self) -> str:
+        """The same within a sentence."""
+        return f"a {self.said()}" if self.copies == 1 else self.said()
+
+
+class Product(NamedTuple):
+    """An m×k · k×n product, and how uneven divisions are dealt out."""
+
+    m: int
+    k: int
+    n: int
+    remainder: str = "spread"
+
+    def cost(self, places: Places) -> int:
+        """The time of the rank with most to do, in multiply-adds.
+
+        Panels of its own count as received, since it passes them on: so more places never cost more.
+        """
+        rows, columns, depth = self._block(places)
+        added = rows * columns if places.copies > 1 else 0
+        return rows * columns * depth + WORD * ((rows + columns) * depth + added)
+
+    def received(self, places: Places) -> float:
+        """Numbers that come to a rank from others."""
+        rows, columns, depth = self._block(places)
+        p, q, copies = places
+        panels = depth * (rows * (q - 1) / q + columns * (p - 1) / p)
+        return panels + rows * columns * (copies - 1) / copies
+
+    def _block(self, places: Places) -> tuple[int, int, int]:
+        return (
+            part(self.m, places.rows, self.remainder),
+            part(self.n, places.columns, self.remainder),
+            part(self.k, places.copies, self.remainder),
+        )
+
+
+def choose(product: Product, ranks: int, usual: Places, why: list[str]) -> Places:
+    """`usual`, which has a place for each rank, or what takes clearly less time; adds its reason to `why`.
+
+    Copies stay copies, and are never more than `usual` has: each takes memory for all of C.
+    """
+    best = min(_candidates(ranks, usual.copies), key=product.cost)
+    if product.cost(best) >= CLEARLY * product.cost(usual):
+        return usual
+    less = product.received(usual) / max(1.0, product.received(best))
+    gain = (
+        f"the busiest receives {less:.1f} times less than on {usual.with_article()}"
+        if less >= 1.1
+        else f"the busiest has less to do than on {usual.with_article()}"
+    )
+    idle = ranks - best.ranks
+    left = f"{idle} of {plural(ranks, 'rank')} {'is' if idle == 1 else 'are'} left idle, and " if idle else ""
+    why.append(f"{best.said()}: {left}{gain}")
+    return best
+
+
+def _candidates(ranks: int, most_copies: int) -> Iterator[Places]:
+    """All to which no row and no column could be added; of copies, up to the cube root of the ranks.
+
+    More copies than that send more, not less: see Solomonik and Demmel, 2011.
+    """
+    few, many = (1, 1) if most_copies == 1 else (2, max(2, min(most_copies, round(ranks ** (1 / 3)))))
+    for copies in range(few, many + 1):
+        each = ranks // copies
+        for p in range(1, math.isqrt(each) + 1):
+            q = each // p
+            yield Places(each // q, q, copies)
+            yield Places(q, each // q, copies)
+
+
+MULTIPLE = 8  # rows and columns of a tile: whole register tiles
+LEAST_RUN = 2 << 10  # bytes of a row of A, so that a device reads at speed
+RUN = 24 << 10  # bytes that are read in the time that it takes to ask for some: 40,000 runs a second, 1 GB/s
+TRIED = 16  # tiles, from the largest that fits on
+ADVISED = 512
+MOST_TILES = 1024  # along a side
+
+
+class Stage(NamedTuple):
+    """Rows and columns of the tile of C, and of k what is read of A and B at a time."""
+
+    m: int
+    n: int
+    k: int
+
+
+def best(
+    m: int,
+    k: int,
+    n: int,
+    item: int,
+    fits: Callable[[Stage], bool],
+    across: tuple[bool, bool] = (True, True),
+    whole_rows: bool = False,
+) -> Stage | None:
+    """Of nearly square tiles of C with as much of k as `fits`, that which reads in the least time; or None.
+
+    A and B are read ⌈n / tile.n⌉ and ⌈m / tile.m⌉ times, in runs that are as long as `across` says of each of
+    them (see `grid_of`): a run costs as much time as RUN bytes. `whole_rows`: the tile is as wide as C.
+    """
+
+    def cost(part: Stage) -> float:
+        runs = (part.k if across[0] else part.m) * item, (part.n if across[1] else part.k) * item
+        times = -(-n // part.n), -(-m // part.m)
+        return times[0] * m * k * (1 + RUN / runs[0]) + times[1] * k * n * (1 + RUN / runs[1])
+
+    found: list[Stage] = []
+    for tile in _tiles(m, n, whole_rows):
+        part = _deepest(tile, k, max(1, LEAST_RUN // item), fits)
+        if part is not None:
+            found.append(part)
+        if len(found) == TRIED:
+            break
+    return min(found, key=cost, default=None)
+
+
+def _deepest(tile: tuple[int, int], k: int, least: int, fits: Callable[[Stage], bool]) -> Stage | None:
+    """That tile with the most of k that `fits`, in nearly equal parts."""
+    if not fits(Stage(*tile, min(k, least))):
+        return None
+    few, many = 1, -(-k // least)  # parts: so few need not fit, so many do
+    while few < many:
+        middle = (few + many) // 2
+        if fits(Stage(*tile, even(k, -(-k // middle)))):
+            many = middle
+        else:
+            few = middle + 1
+    part = Stage(*tile, even(k, -(-k // many)))
+    return part if fits(part) else Stage(*tile, min(k, least))
+
+
+def smallest(m: int, k: int, n: int, item: int, whole_rows: bool = False) -> Stage:
+    """The smallest to be advised: with smaller tiles A and B are read for most of the time."""
+    columns = n if whole_rows else min(n, ADVISED)
+    return Stage(max(1, min(m, ADVISED)), max(1, columns), min(k, max(1, LEAST_RUN // item)))
+
+
+def grid_of(ranks: int, across: tuple[bool, bool]) -> tuple[int, int]:
+    """One column of ranks, or one row: whichever lets each of them read longer runs of the files.
+
+    `across` says of A and of B whether a file has its rows together. A rank reads runs as long as its block:
+
+        A by rows       k, a column     k / ranks, a row       B by rows       n           n / ranks
+        A by columns    m / ranks       m                      B by columns    k / ranks   k
+
+    k is the shortest, so that it is not to be shared.
+    """
+    column_shares, row_shares = not across[1], across[0]
+    return (1, ranks) if column_shares and not row_shares else (ranks, 1)
+
+
+def even(length: int, size: int) -> int:
+    """The size of nearly equal parts of `length`, none of which is larger than `size`, rounded up as far."""
+    parts = -(-length // max(1, size))
+    equal = -(-length // max(1, parts))
+    return max(1, min(length, size, -(-equal // MULTIPLE) * MULTIPLE))
+
+
+def _tiles(m: int, n: int, whole_rows: bool) -> Iterator[tuple[int, int]]:
+    """From the largest to the smallest."""
+    longer = m if whole_rows else max(m, n)
+    for count in range(1, MOST_TILES + 1):
+        side = -(-max(1, -(-longer // count)) // MULTIPLE) * MULTIPLE
+        yield even(m, side), max(1, n) if whole_rows else even(n, side)

@@ -1,4 +1,4 @@
-"""Plans a transposition: which numbers move at all, the algorithm, how files are touched, and the memory.
+"""The plan of a transposition: which numbers move at all, the algorithm, the ways of reading and writing.
 
 The stated rule. Where both files store their numbers in the same sequence (one column by column, the other
 its transpose row by row) nothing is turned and bytes are copied. Else `staged`: on one node out of mapped
@@ -24,8 +24,16 @@ from tilewise.launch.job import Variant
 from tilewise.launch.join import Join
 from tilewise.machine import storage, transposition
 from tilewise.machine.facts import Facts
-from tilewise.operations.transpose import need as transpose_need
-from tilewise.operations.transpose.need import Files
+from tilewise.operations.transpose.cost import (
+    BAND,
+    PAGE,
+    Files,
+    in_memory,
+    in_tiles,
+    scattered,
+    staged,
+    strips,
+)
 from tilewise.operations.transpose.options import ALGORITHMS, Transpose
 from tilewise.planning import grid, io, need, rule
 from tilewise.planning.names import Algorithm
@@ -85,11 +93,11 @@ def plan_transpose(
             variant = _touching(variant, files, target, options, facts, why)
         room = _room(options, facts) // spread.on_node - need.unpacking([source], variant)
         given = options.resumed.band_bytes if options.resumed else None
-        stage, required = transpose_need.staged(files, variant, room, spread.on_node, options.verify, given)
+        stage, required = staged(files, variant, room, spread.on_node, options.verify, given)
     else:
-        stage = transpose_need.BAND
-        required = transpose_need.in_memory(files, variant, spread.on_node, options.verify)
-    tiles = algorithm.name == "staged" and transpose_need.in_tiles(files, variant)
+        stage = BAND
+        required = in_memory(files, variant, spread.on_node, options.verify)
+    tiles = algorithm.name == "staged" and in_tiles(files, variant)
     if options.verify == "auto":
         why.append(
             "not verified: reading both files again takes more than 5 % of the time; --verify fast forces it"
@@ -200,7 +208,7 @@ def _touching(
     here = storage.is_local(source.path) and storage.is_local(folder)
     cached = 2 * source.bytes <= CACHED * facts.memory_available
     # Mapped pages are the page cache's, but a reader of /proc sees them in the rank: a cap is kept for both.
-    pages = source.bytes + transpose_need.strips(files, variant.threads) + need.FIXED
+    pages = source.bytes + strips(files, variant.threads) + need.FIXED
     capped = options.memory is not None and pages > options.memory
     if here and cached and not capped and not files.swapped:
         why.append("io mapped in, positioned out: the page cache holds both files")
@@ -213,8 +221,8 @@ def _touching(
     read = "uncached" if storage.takes_direct(source.path) else "positioned"
     # The page cache makes long writes of short ones that share pages, if it holds them so long.
     room = _room(options, facts)
-    gathers = facts.memory_available - room >= 2 * transpose_need.scattered(files, room // variant.ranks)
-    whole_pages = source.rows * ITEMSIZE[source.dtype] % transpose_need.PAGE == 0
+    gathers = facts.memory_available - room >= 2 * scattered(files, room // variant.ranks)
+    whole_pages = source.rows * ITEMSIZE[source.dtype] % PAGE == 0
     past = (whole_pages or not gathers) and storage.takes_direct(folder)
     write = "uncached" if past else "positioned"
     why.append(

@@ -1,23 +1,28 @@
-"""What `tilewise generate` may be asked for."""
+"""Generation of a matrix by rule; it is planned as a conversion whose input takes no reading."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from tilewise.base.declare import WHAT, Parameter, Value
-from tilewise.base.units import parse_shape
+from tilewise.base.units import parse_shape, shape_text
 from tilewise.files.dtypes import ALL
 from tilewise.files.generated import KINDS, generated
 from tilewise.files.target import Target
+from tilewise.launch.record import RecordVariant
 from tilewise.machine.facts import Facts
-from tilewise.operations.convert.options import parse_type
+from tilewise.operations.convert import cost_of, parse_type, plan_convert
 from tilewise.operations.operation import BAND_AFTER_BAND, HEADER, ORDER, Operation
+from tilewise.operations.show import Lines, Show
 from tilewise.planning.choices import NO_PROOFS, between
+from tilewise.planning.plan import Plan
 
 if TYPE_CHECKING:
     from tilewise.launch.join import Join
     from tilewise.operations.operation import Inputs
-    from tilewise.planning.plan import Plan
+
+
+__all__ = ["Generate", "ShowGenerate", "cost_of"]
 
 
 def _parse_shape(word: str) -> tuple[int, int]:
@@ -80,6 +85,17 @@ class Generate(Operation, frozen=True, kw_only=True):
         return [generated(self.kind, self.shape, self.dtype, self.seed, name)]
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
-        from tilewise.operations.convert.variants import plan_convert
-
         return plan_convert(inputs[0], target, self, facts, joined)
+
+
+class ShowGenerate(Show):
+    """Words for people: nothing is read."""
+
+    def variant(self, variant: RecordVariant) -> list[str]:
+        return []
+
+    def io(self, variant: RecordVariant) -> str:
+        return variant.io.partition(":")[2]
+
+    def planned(self, plan: Plan) -> Lines:
+        return [("grid", shape_text(*plan.job.variant.grid)), ("io", plan.job.variant.write)]

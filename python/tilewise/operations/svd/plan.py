@@ -1,15 +1,26 @@
-"""Plans a singular value decomposition: ranks, blocks of columns, start, exchange, proof and memory.
+"""The plan of a singular value decomposition: algorithm, ranks, blocks, start, exchange, proof and memory.
 
-The stated rule, for the algorithm that `chosen.py` picks. Ranks and threads as for products: one rank with a
+The stated rule. Ranks and threads as for products: one rank with a
 thread for each core, or a rank for each memory domain or node. Blocks: two a rank; four on a lone one that
 starts by `eigen`, for which narrow pairs do as well, and more for `qr` where memory is short. Exchange:
 `overlap` where a rank has three pairs of blocks or more, and so something to do while those at its ends
 travel, else `nonblocking`. Proof: `fast`, always, for it says how good the factors are and costs one more
 reading of the file.
+
+Algorithm: flags that only one algorithm knows decide for it. Else `randomized` where K components are
+wanted and a full decomposition would not fit in memory, or would be long and cost more than `READINGS`
+readings of the file with blocks of K + oversample vectors. How many readings it takes depends on the
+singular values, which nobody knows before: 3 where they fall fast, 20 to 40 where they hardly do; it goes on
+until all are exact. A full one is exact at once, and is taken where it is short, and with `--energy`, where
+K is not known. Else `local` on one rank where min(M, N) is at most `LOCAL_MAX`; above that, and from
+`HIGH_LEAST` on where A is much longer one way, `two_stage` for real numbers on one node where it fits in
+memory; and `jacobi` for all others, and, once they are read, for matrices of which the others would lose
+small singular values.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 import msgspec
@@ -23,9 +34,7 @@ from tilewise.launch import environment, job
 from tilewise.launch.job import Variant
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
-from tilewise.operations.svd.chosen import READINGS, algorithm_of, few
-from tilewise.operations.svd.jacobi import shares_eigen
-from tilewise.operations.svd.need import DOUBLE, most_components, svd_need
+from tilewise.operations.svd.memory import DOUBLE, full_bytes, most_components, svd_need, two_stage_bytes
 from tilewise.operations.svd.options import (
     ALGORITHMS,
     BY_ROTATIONS,
@@ -35,7 +44,8 @@ from tilewise.operations.svd.options import (
     refuse_foreign_flags,
 )
 from tilewise.operations.svd.shape import Shape
-from tilewise.planning import io, need, rule
+from tilewise.operations.svd.stages import shares_eigen
+from tilewise.planning import io, need, rule, where
 from tilewise.planning.names import Algorithm
 from tilewise.planning.plan import Fallback, Plan, plan_of, variant_of
 from tilewise.planning.where import Spread
@@ -320,3 +330,139 @@ def _pieces(shape: Shape, options: Svd, dtype: str) -> list[Piece]:
     left = Piece("U.npy", (shape.rows, k), dtype)
     scaled = [Piece("US.npy", left.shape, dtype)] if options.scaled else []
     return [left, values, Piece("Vt.npy", (k, shape.columns), dtype), *scaled]
+
+
+# The shorter side up to which one rank takes gesdd, which is the fastest there; above it two stages are.
+LOCAL_MAX = 512
+HIGH_LEAST = 64  # columns of a matrix that is much longer one way, from which two stages are faster, too
+LONG = 5e9  # M·N·min(M, N) from which a full decomposition for a few components is a waste: seconds
+FULL = 20  # operations of a full decomposition, over M·N·min(M, N)
+FEWEST, READINGS, MOST = 3, 20, 40  # of the file, that `randomized` may take; READINGS it is expected to
+READ = 30  # operations that could be done while a number is read
+
+
+def algorithm_of(
+    shape: Shape, source: Region, options: Svd, facts: Facts, joined: Join | None, why: list[str]
+) -> Algorithm:
+    """The algorithm that was asked for, that flags lead to, or that the rule picks."""
+    if options.algorithm is not None:
+        return ALGORITHMS[options.algorithm]
+    if options.resumed is not None:
+        return ALGORITHMS[options.resumed.variant.algorithm]
+    jacobi, randomized = options.of_jacobi(), options.of_randomized()
+    if jacobi and randomized:
+        raise UsageError(
+            f"{jacobi[0]} is for jacobi and {randomized[0]} for randomized; they contradict each other"
+        )
+    if randomized:
+        why.append(
+            f"randomized: {listing(randomized)} {'requires' if len(randomized) == 1 else 'require'} it"
+        )
+        return ALGORITHMS["randomized"]
+    if jacobi:
+        why.append(f"jacobi: {listing(jacobi)} {'requires' if len(jacobi) == 1 else 'require'} it")
+        return ALGORITHMS["jacobi"]
+    if options.checkpoint and not options.again:
+        why.append("jacobi: --checkpoint requires it, as the others keep nothing to go on from")
+        return ALGORITHMS["jacobi"]
+    room = options.memory if options.memory is not None else int(facts.memory_available * need.SHARE)
+    if (options.components is not None or options.energy is not None) and shape.number == DOUBLE:
+        pays = options.components is not None and few(shape)
+        if (pays or options.energy is not None) and (full := full_bytes(shape)) > room:
+            why.append(f"randomized: all components would take {bytes_text(full)} of memory")
+            return ALGORITHMS["randomized"]
+        if pays and shape.work >= LONG:
+            why.append(
+                f"randomized: {plural(shape.components, 'component')} of {shape.least}, for which some "
+                "readings are expected to take less than all of them would"
+            )
+            return ALGORITHMS["randomized"]
+    ranks = joined.size if joined is not None else options.ranks
+    alone = ranks in (None, 1) and options.grid in (None, (1, 1))
+    nodes = 1 if ranks == 1 else where.ground(options, facts, joined).count
+    in_two = two_stage_bytes(shape, source, options, options.again, facts.cores)
+    fits = in_two <= room and shape.number == DOUBLE and nodes == 1
+    high = fits and shape.least >= HIGH_LEAST and is_high(shape.most, shape.least)
+    if shape.least <= LOCAL_MAX and alone and options.tolerance is None and not high:
+        why.append(
+            "local: gesdd is faster for so few columns; jacobi takes over where rows or columns differ so "
+            "much in scale that small singular values would be lost"
+        )
+        return ALGORITHMS["local"]
+    if options.tolerance is not None:
+        why.append("jacobi: --tolerance applies to it and to randomized")
+        return ALGORITHMS["jacobi"]
+    if shape.number > DOUBLE:
+        why.append("jacobi: two_stage takes real numbers only")
+    elif nodes > 1:
+        why.append(f"jacobi: {plural(nodes, 'node')} share it")
+    elif shape.least <= LOCAL_MAX and not (alone and high):
+        why.append(f"jacobi: {plural(ranks or 1, 'rank')} share it")
+    elif in_two > room:
+        why.append(f"jacobi: two_stage would take {bytes_text(in_two)} of memory")
+    else:
+        fast = "a matrix that is much longer one way" if high else f"more than {LOCAL_MAX} columns"
+        why.append(
+            f"two_stage: the fastest for {fast}; jacobi takes over where rows or "
+            "columns differ so much in scale that small singular values would be lost"
+        )
+        return ALGORITHMS["two_stage"]
+    return ALGORITHMS["jacobi"]
+
+
+def is_high(most: int, least: int) -> bool:
+    """Whether `two_stage` finds a triangle first, faster than LAPACK does; the sides of A are so long."""
+    return 3 * most >= 5 * least
+
+
+def few(shape: Shape) -> bool:
+    """Whether the components that are wanted are expected to take less than all would."""
+    block = shape.components + OVERSAMPLE
+    return READINGS * (4 * block + READ) <= FULL * shape.least
+
+
+USUAL = 20  # components that are advised where none were asked for
+
+
+def what_fits(options: Svd, refused: Plan, joined: Join | None) -> str:
+    """Flags with which a job fits in memory, where `refused` does not; empty where nothing helps.
+
+    The least memory with which it would be done as it was asked for, and what needs less.
+    """
+    source, ranks = refused.job.inputs[0], refused.job.variant.ranks
+    shape = shape_of(source, options)
+    components = options.components or USUAL
+    one = msgspec.structs.replace(options, ranks=1, exchange=None)
+    sampled = msgspec.structs.replace(
+        options, algorithm="randomized", components=None if options.energy else components
+    )
+    said = "" if options.components or options.energy else f" --components {components}"
+    least = _smallest_memory(options, refused, joined)
+    memory = f"--memory {least}MiB" if least else ""
+    ways = [("-n 1", one)] if ranks > 1 and joined is None else []
+    few_enough = few(msgspec.structs.replace(shape, components=components))
+    if (few_enough or options.energy) and options.algorithm != "randomized" and shape.number == DOUBLE:
+        ways.append((f"--algorithm randomized{said}: it reads the file in panels", sampled))
+    for advice, asked in ways:
+        with contextlib.suppress(UsageError):
+            if plan_svd(source, asked, refused.facts, joined).refusal is None:
+                return f"{memory}, or {advice}" if memory else advice
+    return memory
+
+
+def _smallest_memory(options: Svd, refused: Plan, joined: Join | None) -> int:
+    """MiB with which the job would be done, as far as there is so much; 0 where there is not."""
+
+    def fits(mebibytes: int) -> bool:
+        with contextlib.suppress(UsageError):
+            asked = msgspec.structs.replace(options, memory=mebibytes << 20)
+            return plan_svd(refused.job.inputs[0], asked, refused.facts, joined).refusal is None
+        return False
+
+    low, high = 0, refused.facts.memory_available >> 20
+    if not fits(high):
+        return 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high

@@ -1,1 +1,0 @@
-"""Conversion: a matrix in another format, type or order of storage."""

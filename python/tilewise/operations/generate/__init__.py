@@ -1,1 +1,0 @@
-"""Matrices made by rule."""

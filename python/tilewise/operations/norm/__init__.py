@@ -1,1 +1,0 @@
-"""Norms: how large a matrix is."""
