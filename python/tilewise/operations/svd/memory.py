@@ -1,7 +1,7 @@
 """The memory of decompositions: matrices, factors, panels of A, what LAPACK keeps, and the proof.
 
-`Shape` (in `shape.py`) has the extents that everything follows from; the stages of `jacobi` and `tall` stand in
-`stages.py`.
+`Shape` (in `shape.py`) has the extents that everything follows from; the stages of `jacobi` and `tall` stand
+in `stages.py`.
 """
 
 from __future__ import annotations
