@@ -43,7 +43,7 @@ LAB_FLOORS: list[set[str]] = [
     {"report"},  # draws what a study has found
 ]
 # The one call from the tool to the laboratory: it measures a machine once.
-INTO_THE_LAB = "engine/first.py"
+INTO_THE_LAB = "engine/learning.py"
 # Calls that one module makes for all, and which one.
 ONLY_THERE = {"prctl": "base/processes.py", "pidfd_open": "base/processes.py"}
 MAX_LINES = 600

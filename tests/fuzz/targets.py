@@ -25,7 +25,7 @@ from tilewise.base import journal
 from tilewise.base.errors import TilewiseError
 from tilewise.base.owner import part_path
 from tilewise.engine import journal as going_on
-from tilewise.engine.begun import check_of
+from tilewise.engine.journal import check_of
 from tilewise.files import folder as folders
 from tilewise.files.contents import contents
 from tilewise.files.decoded import unpack

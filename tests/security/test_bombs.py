@@ -19,7 +19,7 @@ import numpy
 import pytest
 from tilewise import files
 from tilewise.base.errors import RunError, TilewiseError, UsageError
-from tilewise.engine import decoder_check
+from tilewise.engine.decoding import checked
 from tilewise.files import decoded as decoding
 from tilewise.files import slices
 from tilewise.files.formats import h5, npz
@@ -294,7 +294,7 @@ def test_the_comparison_of_chunks_is_held_too(
     source = files.inspect(str(made(lie_h5)))
     assert source.chunks is not None
     try:
-        (region,) = decoder_check.checked([source], CAP)
+        (region,) = checked([source], CAP)
     except TilewiseError as error:
         assert "memory" in error.message
     else:

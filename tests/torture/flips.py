@@ -18,7 +18,7 @@ from pathlib import Path
 
 from resumed import forget, held, inputs, words_of
 from tilewise.base import journal
-from tilewise.engine.begun import header_of
+from tilewise.engine.journal import header_of
 from tilewise.files.dtypes import ITEMSIZE
 
 JOBS = {

@@ -15,7 +15,7 @@ import msgspec
 from tilewise.base.claim import Claim
 from tilewise.base.units import plural
 from tilewise.engine import journal
-from tilewise.engine.begun import Begun
+from tilewise.engine.journal import Begun
 from tilewise.files import folder, output, sweep
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.folder import Folder

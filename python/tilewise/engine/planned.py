@@ -60,12 +60,12 @@ def planned_of(
         dtype=plan.dtype,
         variants=[
             PlannedVariant(
-                variant=record_variant(each.variant, each.stack, plan.each, plan.job.hints),
+                variant=record_variant(each.job.variant, each.job.stack, plan.each, plan.job.hints),
                 memory_bytes=each.need.node,
                 fits=each.refusal is None,
                 chosen=each is ways[0],
                 reason=each.refusal.message if each.refusal else "; ".join(each.reasons),
-                predicted_seconds=each.foreseen.as_dict(),
+                predicted_seconds=each.foreseen.as_dict() if each.foreseen else {},
             )
             for each in ways
         ],

@@ -1,4 +1,4 @@
-"""Looks at the inputs and outputs of a request and plans it: what is refused, is refused here."""
+"""Prepares a request: looks at its inputs and outputs and plans it; what is refused, is refused here."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.engine import decoder_check, journal, side_files
-from tilewise.engine.begun import Begun
+from tilewise.engine import journal, side_files
+from tilewise.engine.decoding import checked
 from tilewise.engine.folder_output import output_of
 from tilewise.engine.job_output import JobOutput, find_place
+from tilewise.engine.journal import Begun
 from tilewise.engine.limit import in_batch
 from tilewise.engine.request import Request
 from tilewise.files import folder, sweep
@@ -19,6 +20,8 @@ from tilewise.files.formats import format_of
 from tilewise.files.region import Region, Source
 from tilewise.files.style import PLAIN
 from tilewise.files.target import Target, require_replaceable, written_warnings
+from tilewise.launch import launcher
+from tilewise.launch.describe import describe
 from tilewise.launch.join import Join
 from tilewise.machine.described import facts_of
 from tilewise.machine.facts import of_ranks
@@ -26,6 +29,7 @@ from tilewise.machine.storage import is_own
 from tilewise.machine.terms import Machine
 from tilewise.operations.candidates import weighed
 from tilewise.operations.operation import NOWHERE, Operation
+from tilewise.planning.choices import Strategies
 from tilewise.planning.plan import Plan
 
 
@@ -55,7 +59,7 @@ def prepare(request: Request, joined: Join | None = None, machine: Machine | Non
         if request.resume or operation.checkpoint:
             raise UsageError("-o none writes nothing, so that there is nothing to keep or to go on from")
         operation = _without_numbers(operation)
-    inputs = decoder_check.checked(operation.inspect(), operation.memory)
+    inputs = checked(operation.inspect(), operation.memory)
     if nowhere and any(region.path for region in inputs):
         raise UsageError("-o none simulates without numbers, so no file is read", "random:… as input")
     target = find_place(operation)
@@ -179,3 +183,71 @@ def _with_notes(plan: Plan, target: Target | None) -> Plan:
     return msgspec.structs.replace(
         plan, reasons=[*notes, *plan.reasons], warnings=[*warnings, *plan.warnings]
     )
+
+
+# What goes by messages: of windows and of files that MPI opens no library says when a rank has died.
+_EXCHANGES = ("none", "synchronous", "blocking", "nonblocking", "overlap", "persistent")
+_STRATEGIES = ("positioned", "sieve", "mapped", "uncached", "root", "generated")
+
+
+def survival_trouble(request: Request, joined: Join | None) -> str:
+    """Why the death of a rank ends the job all the same; empty where it does not. Starts the worker once."""
+    if joined is not None:
+        return "the launcher that has started these ranks ends them all"
+    worker = launcher.find_worker()
+    described, _ = describe(worker.path)
+    if not (described or {}).get("survives"):
+        return f"{launcher.NAMES.get(worker.family, 'this MPI library')} cannot go on after a death here"
+    chosen = request.operation.launcher
+    words = chosen.split() if chosen else [launcher.mpiexec_path(worker.build) or ""]
+    if not words[0] or launcher.flavour(words[0]) != "openmpi":
+        return "only Open MPI's own launcher lets the others live"
+    return ""
+
+
+def prepare_to_survive(request: Request) -> JobOutput[Any]:
+    """As `prepare`, done in a way that a death leaves whole. Raises UsageError for ways that do not."""
+    operation = request.operation
+    why = []
+    if getattr(operation, "tiles", None) == "queue":
+        operation = msgspec.structs.replace(operation, tiles="fixed")
+        why.append("--survive: each rank has its own tiles, since the queue is in memory of one rank")
+    output = prepare(msgspec.structs.replace(request, operation=operation))
+    again: dict[str, Any] = {}
+    if output.plan.job.variant.exchange not in _EXCHANGES and operation.exchange is None:
+        again["exchange"] = "overlap"
+        why.append("--survive: blocks use messages, since shared memory tells no rank of a death")
+    if not output.plan.journaled and operation.io == Strategies():
+        again["io"] = Strategies("positioned", "positioned")
+        why.append("--survive: files are read and written by position, as a journal wants it")
+    if again:
+        _let_go(output)
+        operation = msgspec.structs.replace(operation, **again)
+        output = prepare(msgspec.structs.replace(request, operation=operation))
+    try:
+        _check_survives(output)
+    except BaseException:
+        _let_go(output)
+        raise
+    output.plan = msgspec.structs.replace(output.plan, reasons=[*output.plan.reasons, *why])
+    return output
+
+
+def _let_go(output: JobOutput[Any]) -> None:
+    if output.begun is not None:
+        output.begun.let_go()
+
+
+def _check_survives(output: JobOutput[Any]) -> None:
+    variant = output.plan.job.variant
+    if variant.exchange not in _EXCHANGES:
+        raise UsageError(
+            f"--survive makes no sense with --exchange {variant.exchange}: no rank hears of a death there",
+            "--exchange overlap",
+        )
+    for strategy in (variant.read, variant.write):
+        if strategy not in _STRATEGIES:
+            raise UsageError(
+                f"--survive makes no sense with --io {strategy}: no rank hears of a death there",
+                "--io positioned",
+            )

@@ -1,7 +1,11 @@
-"""The record of a job that has ended: what the ranks said, what the plan meant, what the front knows."""
+"""The record of a job that has ended, by the words of ranks, plan and front; and the verdict on its result."""
 
 from __future__ import annotations
 
+import datetime
+import os
+import platform
+import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -10,15 +14,17 @@ from typing import Any
 import msgspec
 
 import tilewise
+from tilewise.base.errors import VerificationError
 from tilewise.base.units import listing, plural
-from tilewise.engine import decoder_check
-from tilewise.engine.environment import environment_of
+from tilewise.engine.decoding import unchecked
 from tilewise.engine.job_output import JobOutput
 from tilewise.files.formats import format_name
 from tilewise.files.losses import loss_text
 from tilewise.files.region import Region, Source
 from tilewise.files.stacks import whole_shape
-from tilewise.launch.events import Done, Verification
+from tilewise.files.target import Target
+from tilewise.launch import elsewhere
+from tilewise.launch.events import Done, SliceDone, Verification
 from tilewise.launch.job import Job, Stack, Variant
 from tilewise.launch.launcher import Start
 from tilewise.launch.record import (
@@ -39,6 +45,10 @@ from tilewise.launch.record import (
     Storage,
 )
 from tilewise.machine.disturbance import Disturbance
+from tilewise.machine.facts import Facts
+from tilewise.machine.storage import cache_state, file_system
+from tilewise.operations import show_of
+from tilewise.operations.show import slices_text
 from tilewise.planning.cost import Prediction
 from tilewise.planning.need import Need
 from tilewise.planning.plan import Each, Plan
@@ -120,7 +130,7 @@ def record_of(
 
 def _proof(done: Done, plan: Plan) -> Verification | None:
     """The proof, which holds for the numbers that were read: whether these are the file's, it cannot see."""
-    if done.verification is None or not decoder_check.unchecked(plan.job.inputs):
+    if done.verification is None or not unchecked(plan.job.inputs):
         return done.verification
     said = "decoding of the input not checked"
     return msgspec.structs.replace(done.verification, unchecked=said)
@@ -309,3 +319,147 @@ def _memory(done: Done) -> PeakMemory:
         nodes[(rank.host, rank.node)] += rank.peak_rss_bytes
     each = [rank.peak_rss_bytes for rank in done.ranks]
     return PeakMemory(each, max(each, default=0), max(nodes.values(), default=0))
+
+
+_TELLING = ("OPENBLAS_", "OMP_", "GOTO_", "BLIS_", "MKL_", "MPIR_CVAR_", "MPICH_", "OMPI_MCA_", "FI_", "UCX_")
+
+
+def environment_of(
+    done: Done,
+    facts: Facts,
+    start: Start,
+    *,
+    bind: bool,
+    storage: list[Storage],
+    oversubscribed: bool,
+    simulated: Simulated | None = None,
+) -> Environment:
+    """Of a run of `start` that ended with `done`; `bind`: ranks were told to keep to their cores."""
+    told = dict(done.environment)
+    versions = {"python": platform.python_version(), "tilewise": tilewise.__version__}
+    if "worker_version" in told:
+        versions["worker"] = told["worker_version"]
+    versions["kernel"] = platform.release()
+    bound = [rank.cpus for rank in done.ranks]
+    return Environment(
+        host=facts.host,
+        cpu=facts.cpu,
+        cores=facts.cores,
+        cpus=facts.cpus,
+        numa_nodes=facts.numa,
+        mpi_library=told.get("mpi_library", "unknown"),
+        mpi_standard=told.get("mpi_standard", "unknown"),
+        blas=told.get("blas", "unknown"),
+        blas_kernel=told.get("blas_kernel", "unknown"),
+        gemm_kernel=told.get("gemm_kernel", ""),
+        compiler=told.get("compiler", "unknown"),
+        binding="each rank to its own cores" if bind and any(bound) else "none",
+        launcher=shlex.join(elsewhere.shown(start.command)),
+        storage=storage,
+        oversubscribed=done.oversubscribed or oversubscribed,
+        variables=_telling(start.environment),
+        versions=versions,
+        time=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        virtual="hypervisor" in facts.flags if facts.flags else None,
+        simulated=simulated,
+    )
+
+
+def _telling(environment: Mapping[str, str]) -> dict[str, str]:
+    """Variables that change how fast MPI or BLAS run."""
+    return {key: value for key, value in sorted(environment.items()) if key.startswith(_TELLING)}
+
+
+def storage_of(inputs: Sequence[Region], target: Target | None) -> list[Storage]:
+    """Where files lie, looked at before the job warms the cache."""
+    inputs_lie = [
+        Storage(region.path, file_system(region.path), cache_state(region.path))
+        for region in inputs
+        if region.path
+    ]
+    if target is None:
+        return inputs_lie
+    return [*inputs_lie, Storage(target.path, file_system(os.path.dirname(target.path)), "new")]
+
+
+def disproof(record: Record, plan: Plan) -> VerificationError | None:
+    """What a job of `plan` fails with; None where its result was proved, or nobody asked for a proof."""
+    proof, show = record.verification, show_of(record.command, record.variant.each)
+    if proof is None or proof.passed:
+        return None
+    if proof.method == "convergence":
+        return VerificationError(*show.not_converged(record, plan))
+    numbers = ""
+    if proof.error is not None and proof.tolerance is not None:
+        numbers = f": error {proof.error:.2e}, allowed {proof.tolerance:.2e}"
+    which = "the result"
+    if record.variant.each is not None:
+        from tilewise.operations.show import failed
+
+        which = f"{failed(record)} of the result"
+    return VerificationError(
+        f"{which} failed its {proof.method} verification{numbers}; it was discarded",
+        show.tolerated(plan) or "--verify serial to be sure, and tilewise doctor",
+    )
+
+
+_WARNINGS = 4  # different ones that are shown
+
+
+def gathered(done: Done, each: Each | None) -> Done:
+    """`done`; for a stack, with result, verification and warnings of all its slices."""
+    if each is None:
+        return done
+    slices = done.slices
+    result: dict[str, Any] = {"slices": len(slices)}
+    differ: dict[str, list[Any]] = {}
+    for key in dict.fromkeys(key for one in slices for key in one.result):
+        values = [one.result.get(key) for one in slices]
+        if all(value == values[0] for value in values):
+            result[key] = values[0]
+        else:
+            differ[key] = values
+    result["each"] = differ
+    if failed := _failed(slices):
+        result["failed_slices"] = failed
+    return msgspec.structs.replace(
+        done,
+        result=result,
+        slices=[],
+        verification=_worst(slices),
+        warnings=[*done.warnings, *_warnings(slices, each)],
+    )
+
+
+def _failed(slices: list[SliceDone]) -> list[int]:
+    return [
+        number
+        for number, one in enumerate(slices)
+        if one.verification is not None and not one.verification.passed
+    ]
+
+
+def _worst(slices: list[SliceDone]) -> Verification | None:
+    """The verdict on all slices: that of the worst, of the mean share."""
+    proofs = [one.verification for one in slices if one.verification is not None]
+    if not proofs:
+        return None
+    share = sum(proof.share for proof in proofs) / len(slices)
+    worst = max(proofs, key=lambda proof: (not proof.passed, _excess(proof)))
+    return msgspec.structs.replace(worst, share=share)
+
+
+def _excess(proof: Verification) -> float:
+    """The error, in units of what it may be."""
+    return (proof.error or 0.0) / (proof.tolerance or 1.0)
+
+
+def _warnings(slices: list[SliceDone], each: Each) -> list[str]:
+    """Each different one once, with the slices that it is about."""
+    about: dict[str, list[int]] = {}
+    for number, one in enumerate(slices):
+        for warning in one.warnings:
+            about.setdefault(warning, []).append(number)
+    said = [f"{slices_text(numbers, each.extents)}: {warning}" for warning, numbers in about.items()]
+    left = len(said) - _WARNINGS
+    return [*said[:_WARNINGS], *([f"and {plural(left, 'warning')} of other slices"] if left > 0 else [])]

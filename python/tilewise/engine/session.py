@@ -23,17 +23,16 @@ from tilewise.base.errors import (
     VerificationError,
     disk_failure,
 )
-from tilewise.engine import first, journal, survival, verdict
+from tilewise.engine import journal
 from tilewise.engine.decoding import Decoding
-from tilewise.engine.environment import storage_of
 from tilewise.engine.job_output import JobOutput
+from tilewise.engine.learning import is_wanted, measure_once, remember, teach
 from tilewise.engine.limit import Limit, in_batch, seconds_left
-from tilewise.engine.prepare import prepare
-from tilewise.engine.record import record_of
+from tilewise.engine.prepare import prepare, prepare_to_survive, survival_trouble
+from tilewise.engine.record import disproof, gathered, record_of, storage_of
 from tilewise.engine.request import Listener, Request
 from tilewise.engine.side_files import SideFile
 from tilewise.engine.site import site_of
-from tilewise.engine.teaching import remember, teach
 from tilewise.files.unchanged import Inputs
 from tilewise.launch import diagnose, elsewhere, exit_hooks, hung, job, launcher, signals, worker
 from tilewise.launch.events import Done
@@ -92,19 +91,19 @@ class Session:
     def run(self, request: Request, listener: Listener | None = None) -> Record:
         """Does the job, once in a session; raises what `tilewise.engine.run` raises."""
         listener = listener or Listener()
-        trouble = survival.trouble(request, self._joined) if request.survive else ""
+        trouble = survival_trouble(request, self._joined) if request.survive else ""
         if trouble:
             self._warnings.append(f"--survive: {trouble}; after one, --retries or --resume goes on")
             listener.warning(self._warnings[0])
         survives = request.survive and not trouble
         left, crashes = request.retries, _START_CRASHES
         while True:
-            output = survival.prepared(request) if survives else prepare(request, self._joined)
+            output = prepare_to_survive(request) if survives else prepare(request, self._joined)
             machine = machine_of(output.plan)
             cost = cost_of(output.plan, output.target)  # while files are in the cache, or not
             free = self._joined is None and not survives
-            if free and first.is_wanted(request, output.plan, cost, machine):
-                first.measure_once(output, listener, self.caught)
+            if free and is_wanted(request, output.plan, cost, machine):
+                measure_once(output, listener, self.caught)
                 self._measured = True
                 output = prepare(request)
                 machine, cost = machine_of(output.plan), cost_of(output.plan, output.target)
@@ -204,7 +203,7 @@ class Session:
                 raise error
             assert outcome.record is not None
             decoding.remove()
-            done = _gathered(outcome.record, plan)
+            done = gathered(outcome.record, plan.each)
             warnings = [*output.settle(done.result), *inputs.warnings(), *self._warnings]
             packing = _pack(output, done, request.timeout, caught, deadline)
             record = record_of(
@@ -222,7 +221,7 @@ class Session:
             )
             caught.check()
             with caught.hold():
-                if (failed := verdict.failure(record, plan)) is not None:
+                if (failed := disproof(record, plan)) is not None:
                     kept.put(encode(record))
                     kept.name()
                     failed.record = record
@@ -291,15 +290,6 @@ def _shorter(timeout: float | None, limit: Limit | None) -> float | None:
     """The seconds after which the ranks are ended."""
     ends = None if limit is None or limit.ends is None else max(0.1, limit.ends - time.monotonic())
     return min((each for each in (timeout, ends) if each is not None), default=None)
-
-
-def _gathered(done: Done, plan: Plan) -> Done:
-    """What the ranks said; of a stack, of all slices together."""
-    if plan.each is None:
-        return done
-    from tilewise.engine.slices import gathered
-
-    return gathered(done, plan.each)
 
 
 def _pack(

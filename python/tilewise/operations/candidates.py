@@ -17,7 +17,7 @@ import msgspec
 from tilewise.base.errors import UsageError
 from tilewise.base.units import plural, seconds_text, share_text
 from tilewise.files.target import Target
-from tilewise.launch.job import Stack, Variant
+from tilewise.launch.job import Variant
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.machine.terms import Machine
@@ -26,22 +26,7 @@ from tilewise.operations.prediction import cost_of, machine_of, predicted
 from tilewise.planning.choices import Strategies, parse_io
 from tilewise.planning.cost import Prediction, told_apart
 from tilewise.planning.names import ONE_FILE
-from tilewise.planning.need import Need, Refusal
 from tilewise.planning.plan import Plan
-
-
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """One way: its variant, what that needs, and `refusal` where there is no room for it.
-
-    `reasons` are the rule's for what it left open. `foreseen`: how long it is predicted to take.
-    """
-
-    variant: Variant
-    stack: Stack | None
-    need: Need
-    foreseen: Prediction
-    reasons: list[str]
-    refusal: Refusal | None = None
 
 
 def candidates(
@@ -50,8 +35,8 @@ def candidates(
     target: Target | None,
     joined: Join | None = None,
     machine: Machine | None = None,
-) -> list[Candidate]:
-    """Every variant within the flags that were given, that of `chosen` first.
+) -> list[Plan]:
+    """Plans, each with what it is predicted to take, of every variant within the flags; `chosen` comes first.
 
     Algorithms and exchanges are crossed, on the chosen number of ranks, on one, on one for each node and on
     one for each core of a node. Of ways to read and write, those of the chosen variant are tried one by one.
@@ -59,13 +44,18 @@ def candidates(
     `machine` is one that is not here.
     """
     machine = machine or machine_of(chosen)
-    ways = {_key(chosen.job.variant): _candidate(chosen, target, machine)}
+    ways = {_key(chosen.job.variant): _foreseen(chosen, target, machine)}
     for options in _alternatives(operation, chosen):
         with contextlib.suppress(UsageError):
             plan = options.plan_all(chosen.job.inputs, target, chosen.facts, joined)
-            ways.setdefault(_key(plan.job.variant), _candidate(plan, target, machine))
+            ways.setdefault(_key(plan.job.variant), _foreseen(plan, target, machine))
     first, *others = ways.values()
-    return [first, *sorted(others, key=lambda each: each.foreseen.wall)]
+    return [first, *sorted(others, key=_wall)]
+
+
+def _wall(plan: Plan) -> float:
+    assert plan.foreseen is not None
+    return plan.foreseen.wall
 
 
 def _key(variant: Variant) -> bytes:
@@ -73,15 +63,8 @@ def _key(variant: Variant) -> bytes:
     return msgspec.json.encode(msgspec.structs.replace(variant, between_nodes=""))
 
 
-def _candidate(plan: Plan, target: Target | None, machine: Machine) -> Candidate:
-    return Candidate(
-        variant=plan.job.variant,
-        stack=plan.job.stack,
-        need=plan.need,
-        foreseen=predicted(plan, cost_of(plan, target), machine),
-        reasons=plan.reasons,
-        refusal=plan.refusal,
-    )
+def _foreseen(plan: Plan, target: Target | None, machine: Machine) -> Plan:
+    return msgspec.structs.replace(plan, foreseen=predicted(plan, cost_of(plan, target), machine))
 
 
 def _alternatives(operation: Operation, plan: Plan) -> Iterator[Operation]:

@@ -20,6 +20,7 @@ from tilewise.machine.facts import Facts
 from tilewise.machine.probe import Probed
 from tilewise.planning import io
 from tilewise.planning.choices import Choices
+from tilewise.planning.cost import Prediction
 from tilewise.planning.need import Need, Refusal, misfit, with_unpacking
 from tilewise.planning.where import Spread
 
@@ -67,6 +68,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     in the midst of the work; one is kept every `checkpoint` seconds, 0: when the job is asked to end, None:
     never. With `each` shapes and needs are those of one slice.
 
+    `foreseen` is what it is predicted to take, where it is one of several candidates.
     `refusal` says why there is no room for it. `fixed` are the flags that were given; `oversubscribed` may be
     wrong where `spread` is not sure.
     """
@@ -94,6 +96,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     state: Region | None = None
     checkpoint: float | None = None
     each: Each | None = None
+    foreseen: Prediction | None = None
 
     refusal: Refusal | None
     fixed: list[str]

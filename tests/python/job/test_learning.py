@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy
 import pytest
 from conftest import InProcess
-from tilewise.engine import first, session
+from tilewise.engine import learning, session
 from tilewise.machine import profile
 from tilewise.machine.disturbance import Disturbance, Watch
 from tilewise.machine.terms import Term
@@ -84,7 +84,7 @@ def test_a_disturbed_run_teaches_nothing(quiet: InProcess, monkeypatch: pytest.M
 
 
 def test_a_machine_is_measured_once(quiet: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first, "LONG", 0.0)
+    monkeypatch.setattr(learning, "LONG", 0.0)
     said = quiet(*JOB)
     assert said.returncode == 0 and "measured this machine, once, in" in said.stderr
     found = _terms()
@@ -99,14 +99,14 @@ def test_a_machine_is_measured_once(quiet: InProcess, monkeypatch: pytest.Monkey
 def test_where_time_is_counted_nothing_is_measured(
     quiet: InProcess, monkeypatch: pytest.MonkeyPatch, words: tuple[object, ...]
 ) -> None:
-    monkeypatch.setattr(first, "LONG", 0.0)
+    monkeypatch.setattr(learning, "LONG", 0.0)
     said = quiet(*JOB, *words)
     assert "measured this machine" not in said.stderr
 
 
 def test_a_variable_keeps_runs_from_teaching(quiet: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWISE_NO_LEARN", "1")
-    monkeypatch.setattr(first, "LONG", 0.0)
+    monkeypatch.setattr(learning, "LONG", 0.0)
     assert quiet(*JOB).returncode == 0
     assert _terms() == {}
 
@@ -114,8 +114,8 @@ def test_a_variable_keeps_runs_from_teaching(quiet: InProcess, monkeypatch: pyte
 def test_a_measurement_that_fails_does_not_fail_the_job(
     quiet: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(first, "LONG", 0.0)
-    monkeypatch.setattr(first, "LIMIT", 1e-3)
+    monkeypatch.setattr(learning, "LONG", 0.0)
+    monkeypatch.setattr(learning, "LIMIT", 1e-3)
     ended = quiet(*JOB)
     assert ended.returncode == 0 and "this machine was not measured, so its speed is assumed" in ended.stderr
     assert numpy.load(Path("C.npy")).shape == (700, 700)

@@ -12,7 +12,7 @@ import msgspec
 
 import tilewise
 from tilewise.base.errors import TilewiseError, UsageError
-from tilewise.engine.environment import environment_of
+from tilewise.engine.record import environment_of
 from tilewise.engine.request import Listener
 from tilewise.lab.measurement import compute, device_trial, files, lines, memory, messages, stored
 from tilewise.lab.measurement.points import SIMULATED, Launch
