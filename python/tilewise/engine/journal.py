@@ -24,7 +24,8 @@ from tilewise.files.formats import extension
 from tilewise.files.region import Region, Source
 from tilewise.files.target import Target, base_of
 from tilewise.files.unchanged import Inputs, Look, is_touched
-from tilewise.launch.job import Job, Journal, Saved, Standing, Stencil
+from tilewise.launch.job import Job, Journal, Saved, Standing
+from tilewise.operations import OPERATIONS, options_of
 from tilewise.operations.operation import Operation
 from tilewise.planning.plan import Plan
 
@@ -122,10 +123,8 @@ class Begun(msgspec.Struct, kw_only=True):
             raise self._other("the result had another type or order")
         if plan.state is None if self.states else not self._lies_as_made(plan.shape):
             raise self._other("the result was made otherwise")
-        if _swept(was.stencil) != _swept(job.stencil):
-            raise self._other("the sweeps were others")
-        if _decomposed(was) != _decomposed(job):
-            raise self._other("the decomposition was another")
+        if said := _operation_of(was).differs(was, job):
+            raise self._other(said)
         if [_form(region) for region in was.inputs] != [_form(region) for region in inputs]:
             raise self._other("the inputs were others")
         files = Inputs(inputs).files
@@ -213,20 +212,9 @@ def check_of(text: bytes) -> bytes:
     return hashlib.sha256(text).hexdigest().encode() + b"\n"
 
 
-def _decomposed(job: Job) -> tuple[Any, ...] | None:
-    """What decides the numbers of a decomposition, but for ranks and threads."""
-    if job.svd is None:
-        return None
-    asked = msgspec.structs.replace(job.svd, u=None, s=None, vt=None, us=None)
-    return job.variant.algorithm, job.variant.start, job.variant.inner, asked
-
-
-def _swept(stencil: Stencil | None) -> tuple[Any, ...] | None:
-    """What decides the numbers of every state."""
-    if stencil is None:
-        return None
-    weights = (stencil.radius, stencil.weights, stencil.boundary)
-    return stencil.steps, stencil.planes, stencil.until_change, stencil.check_every, *weights
+def _operation_of(job: Job) -> type[Operation]:
+    """The operation of a `job`, which may come from a file; the base of all where there is none so called."""
+    return options_of(job.command) if job.command in OPERATIONS else Operation
 
 
 def plain(region: Region) -> Region:
@@ -346,9 +334,8 @@ def done_text(folder: str) -> str:
     """How much of the work is done: `37 %`."""
     with contextlib.suppress(OSError, UsageError):
         header = header_of(folder)
-        if header.job.svd is not None:  # how many sweeps there will be, nobody knows
-            return f"the state after {plural(_sweeps(folder), 'sweep')}"
-        return share_text(_share(header, folder))
+        share = _share(header, folder)
+        return f"the state after {plural(_sweeps(folder), 'sweep')}" if share is None else share_text(share)
     return "a part"
 
 
@@ -380,7 +367,7 @@ def facts_of(path: str) -> dict[str, Any] | None:
         "starts": journal.starts(folder),
         "pieces": None if header.states else len(journal.pieces(folder)),
         "sweeps": _sweeps(folder) if header.states else None,
-        "done": _share(header, folder) if header.job.svd is None else None,
+        "done": _share(header, folder),
         "owner": owner or None,
         "running": None if owner else descriptor is None,
         "inputs": [region.name for region in header.job.inputs],
@@ -406,11 +393,12 @@ def _head(part: str, output: Region | None) -> bytes:
         return file.read(output.offset if output is not None else 0) or b""
 
 
-def _share(header: Header, folder: str) -> float:
+def _share(header: Header, folder: str) -> float | None:
+    """Share of the work that is done; None where nobody knows how many sweeps there will be."""
     job = header.job
     if header.states:
-        steps = job.stencil.steps if job.stencil else 0
-        return min(1.0, _sweeps(folder) / steps) if steps > 0 else 0.0
+        sweeps = _operation_of(job).sweeps(job)
+        return None if sweeps is None else min(1.0, _sweeps(folder) / max(1, sweeps))
     numbers = job.output.rows * job.output.columns if job.output is not None else 0
     return min(1.0, journal.covered(journal.pieces(folder)) / numbers) if numbers > 0 else 0.0
 

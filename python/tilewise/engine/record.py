@@ -1,4 +1,4 @@
-"""The record of a job that has ended, by the words of ranks, plan and front; and the verdict on its result."""
+"""The record of a job that has ended, by what ranks, plan and front know; and the verdict on its result."""
 
 from __future__ import annotations
 

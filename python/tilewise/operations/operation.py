@@ -15,6 +15,7 @@ from tilewise.machine.facts import Facts
 from tilewise.planning.choices import Choices
 
 if TYPE_CHECKING:
+    from tilewise.launch.job import Job
     from tilewise.launch.join import Join
     from tilewise.planning.plan import Plan
 
@@ -120,6 +121,16 @@ class Operation(Choices, frozen=True, kw_only=True):
     def plan_all(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
         """The same for whatever the inputs are, be it stacks."""
         return self.plan(inputs, target, facts, joined)
+
+    @classmethod
+    def differs(cls, was: Job, job: Job) -> str:
+        """Why `job` cannot go on with the states of `was`, beside what holds for every job; else empty."""
+        return ""
+
+    @classmethod
+    def sweeps(cls, job: Job) -> int | None:
+        """Number of sweeps in a `job` that keeps states; None where that depends on the numbers."""
+        return None
 
     def what_fits(self, refused: Plan, joined: Join | None) -> str:
         """Flags with which a job fits in memory, where `refused` does not; empty where none are known."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
+import msgspec
+
 from tilewise.base.declare import HOW, WHAT, Parameter, Value
 from tilewise.base.errors import UsageError
 from tilewise.files.formats import MATRIX, format_of
@@ -16,6 +18,7 @@ from tilewise.planning.choices import between
 from tilewise.planning.names import DESCRIBED_ONCE, EXCHANGES, Algorithm, any_count, described, table
 
 if TYPE_CHECKING:
+    from tilewise.launch.job import Job
     from tilewise.launch.join import Join
     from tilewise.operations.operation import Inputs
     from tilewise.planning.plan import Plan
@@ -211,6 +214,19 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
 
         assert target is not None
         return plan_stencil(inputs[0], target, self, facts, joined)
+
+    @classmethod
+    def differs(cls, was: Job, job: Job) -> str:
+        def asked(job: Job) -> object:
+            return job.stencil and msgspec.structs.replace(
+                job.stencil, snapshot_every=0, snapshots=[], states=[]
+            )
+
+        return "the sweeps were others" if asked(was) != asked(job) else ""
+
+    @classmethod
+    def sweeps(cls, job: Job) -> int | None:
+        return job.stencil.steps if job.stencil else None
 
     def what_fits(self, refused: Plan, joined: Join | None) -> str:
         from tilewise.operations.stencil.plan import what_fits

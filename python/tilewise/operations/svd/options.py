@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+import msgspec
+
 from tilewise.base.declare import FOLDER, HOW, WHAT, Parameter
 from tilewise.base.errors import UsageError
 from tilewise.files.target import Target
@@ -13,6 +15,7 @@ from tilewise.planning.choices import between
 from tilewise.planning.names import Algorithm, any_count, described, table
 
 if TYPE_CHECKING:
+    from tilewise.launch.job import Job
     from tilewise.launch.join import Join
     from tilewise.operations.operation import Inputs
     from tilewise.planning.plan import Plan
@@ -272,6 +275,15 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
         from tilewise.operations.svd.plan import plan_svd
 
         return plan_svd(inputs[0], self, facts, joined)
+
+    @classmethod
+    def differs(cls, was: Job, job: Job) -> str:
+        def asked(job: Job) -> object:
+            """Choices on which the numbers of a state depend; ranks and threads are none."""
+            plain = job.svd and msgspec.structs.replace(job.svd, u=None, s=None, vt=None, us=None)
+            return job.variant.algorithm, job.variant.start, job.variant.inner, plain
+
+        return "the decomposition was another" if asked(was) != asked(job) else ""
 
     def what_fits(self, refused: Plan, joined: Join | None) -> str:
         from tilewise.operations.svd.plan import what_fits
