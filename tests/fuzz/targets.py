@@ -36,9 +36,9 @@ from tilewise.lab.report.render.html import html
 from tilewise.lab.study import points
 from tilewise.lab.study.study import parse
 from tilewise.launch import events
-from tilewise.launch.hosts import read_hosts
 from tilewise.launch.lines import Lines
 from tilewise.machine import profile
+from tilewise.machine.allocation import read_hosts
 from tilewise.operations.multiply.options import Multiply
 from watch import SECONDS, BrokenPromise, ran_out_of_memory, watched
 

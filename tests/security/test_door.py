@@ -177,11 +177,11 @@ def test_it_listens_on_all_addresses_where_nobody_knows(monkeypatch: pytest.Monk
 def test_a_launcher_that_is_told_of_no_hosts_stays_here(monkeypatch: pytest.MonkeyPatch) -> None:
     worker = launcher.find_worker()
     mpiexec = launcher.mpiexec_path(worker.build)
-    if launcher.flavour(mpiexec or "") != "hydra" and worker.mpi != "wheel":
+    if launcher.kind_of(mpiexec or "") is not launcher.HYDRA and worker.mpi != "wheel":
         pytest.skip("this build's launcher is not hydra")
     variant = quit_job().variant
     start = launcher.own_start(worker, variant, [], str(mpiexec), False)
-    assert start.elsewhere and start.hosts == (HERE,)
+    assert start.remote and start.hosts == (HERE,)
     for words, named in ((f"{mpiexec} -hosts a,b", []), (str(mpiexec), ["a", "b"])):
         start = launcher.own_start(worker, variant, named, words, False)
         assert start.hosts == tuple(named)

@@ -44,11 +44,12 @@ def launcher_of(worker: launcher.Worker) -> Iterator[Finding]:
     yield Finding("mpiexec", f"{ours} ({'Slurm' if os.path.basename(ours) == 'srun' else kind})")
     onpath = shutil.which("mpiexec")
     if onpath is not None and os.path.realpath(onpath) != os.path.realpath(ours):
-        theirs, mine = launcher.flavour(onpath), launcher.flavour(ours)
-        foreign = mine not in {theirs, "srun"}
+        theirs, mine = launcher.kind_of(onpath), launcher.kind_of(ours)
+        foreign = mine not in (theirs, launcher.SRUN)
         yield Finding(
             "PATH",
-            f"mpiexec there is {onpath}" + (f" of another MPI ({theirs})" if foreign else ", the same kind"),
+            f"mpiexec there is {onpath}"
+            + (f" of another MPI ({theirs.name})" if foreign else ", the same kind"),
             "note" if foreign else "ok",
             "tilewise CMD -n N starts the right one" if foreign else "",
         )

@@ -200,7 +200,7 @@ def survival_trouble(request: Request, joined: Join | None) -> str:
         return f"{launcher.NAMES.get(worker.family, 'this MPI library')} cannot go on after a death here"
     chosen = request.operation.launcher
     words = chosen.split() if chosen else [launcher.mpiexec_path(worker.build) or ""]
-    if not words[0] or launcher.flavour(words[0]) != "openmpi":
+    if not words[0] or not launcher.kind_of(words[0]).survivable:
         return "only Open MPI's own launcher lets the others live"
     return ""
 

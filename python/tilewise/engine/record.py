@@ -23,7 +23,6 @@ from tilewise.files.losses import loss_text
 from tilewise.files.region import Region, Source
 from tilewise.files.stacks import whole_shape
 from tilewise.files.target import Target
-from tilewise.launch import elsewhere
 from tilewise.launch.events import Done, SliceDone, Verification
 from tilewise.launch.job import Job, Stack, Variant
 from tilewise.launch.launcher import Start
@@ -354,7 +353,7 @@ def environment_of(
         gemm_kernel=told.get("gemm_kernel", ""),
         compiler=told.get("compiler", "unknown"),
         binding="each rank to its own cores" if bind and any(bound) else "none",
-        launcher=shlex.join(elsewhere.shown(start.command)),
+        launcher=shlex.join(start.shown()),
         storage=storage,
         oversubscribed=done.oversubscribed or oversubscribed,
         variables=_telling(start.environment),

@@ -34,7 +34,7 @@ from tilewise.engine.request import Listener, Request
 from tilewise.engine.side_files import SideFile
 from tilewise.engine.site import site_of
 from tilewise.files.unchanged import Inputs
-from tilewise.launch import diagnose, elsewhere, exit_hooks, hung, job, launcher, signals, worker
+from tilewise.launch import diagnose, exit_hooks, hung, job, launcher, signals, worker
 from tilewise.launch.events import Done
 from tilewise.launch.guardian import Guardian
 from tilewise.launch.join import Join, end_all, foreign
@@ -160,7 +160,7 @@ class Session:
                 progress=listener.progress,
                 survive=start.survives,
             )
-            if start.elsewhere:
+            if start.remote:
                 trace.reserve()
                 sent = msgspec.structs.replace(sent, site=site_of(plan, sent, inputs))
             if output.begun is not None:
@@ -172,7 +172,7 @@ class Session:
                 writing = sum(machine.seconds(term, size) for term in into_cache(folder))
                 limit = Limit(folder, left, caught, in_batch() and ours, writing)
                 if sent.journal is not None:
-                    near = not start.elsewhere
+                    near = not start.remote
                     sent = msgspec.structs.replace(sent, journal=limit.told(sent.journal, near))
             elif request.time_limit is not None:
                 raise UsageError(
@@ -191,7 +191,7 @@ class Session:
                 launch=0,
                 what=sent.command,
                 oversubscribed=plan.oversubscribed,
-                ours=self._joined is None and not start.elsewhere,
+                ours=self._joined is None and not start.remote,
             )
             overdue = limit is not None and outcome.timed_out and limit.passed
             error = None if overdue else diagnose.error_of(outcome, request.timeout, start)
@@ -269,7 +269,7 @@ class Session:
             with self.caught.hold():
                 output.name_snapshot(index, request.force)
 
-        listener.starting(shlex.join(elsewhere.shown(start.command)))
+        listener.starting(shlex.join(start.shown()))
         supervisor = Supervisor(
             start,
             launcher.find_worker().path,
@@ -317,7 +317,7 @@ def _start(plan: Plan, joined: Join | None, survives: bool, numbers: bool) -> la
     program = launcher.find_worker()
     variant = plan.job.variant
     if joined is not None:
-        return launcher.join_start(program, variant, plan.oversubscribed, joined.elsewhere)
+        return launcher.join_start(program, variant, plan.oversubscribed, joined.remote)
     if (cluster := plan.choices.simulate) is not None:
         from tilewise.launch import simulated
 
@@ -332,7 +332,7 @@ def _start(plan: Plan, joined: Join | None, survives: bool, numbers: bool) -> la
         plan.job.place,
         survives=survives,
     )
-    return elsewhere.guarded(start, program.path)
+    return start.guarded(program.path)
 
 
 def _admit(output: JobOutput[Any], caught: signals.Signals) -> None:
@@ -385,5 +385,5 @@ def _release(joined: Join) -> None:
     program = launcher.find_worker()
     quitting = job.quit_job()
     variant = msgspec.structs.replace(quitting.variant, ranks=joined.size)
-    start = launcher.join_start(program, variant, oversubscribed=True, elsewhere=joined.elsewhere)
+    start = launcher.join_start(program, variant, oversubscribed=True, remote=joined.remote)
     Supervisor(start, program.path, signals.Signals(), timeout=_RELEASING).run(job.encode(quitting))

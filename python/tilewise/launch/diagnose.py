@@ -34,7 +34,7 @@ def error_of(outcome: Outcome, timeout: float | None, start: Start | None = None
     """The error that `outcome` of `start` means, or None when the run did what it was told and ended well."""
     error = _what_happened(outcome, timeout, start)
     told = outcome.failed is not None and outcome.failed.kind != "mpi"
-    if isinstance(error, RunError) and start is not None and start.elsewhere and not told:
+    if isinstance(error, RunError) and start is not None and start.remote and not told:
         error.message += _where(outcome, error.message)
     return error
 
@@ -108,7 +108,7 @@ def _reported(outcome: Outcome, failed: Failed, start: Start | None) -> Tilewise
 def _our_launcher(start: Start) -> str:
     """What starts ranks that the worker's MPI knows for its own."""
     slurm_type = slurm.SPOKEN.get(start.family, ("",))[0]
-    if start.joined and slurm_type and join.in_step(start.environment):
+    if start.launcher.joined and slurm_type and join.in_step(start.environment):
         return f"srun --mpi={slurm_type} -n {start.ranks} tilewise …"
     mine = NAMES.get(start.family, "the worker's MPI")
     without = f"tilewise … -n {start.ranks} without another launcher"
@@ -195,7 +195,7 @@ def _killed(outcome: Outcome, who: str, number: int, phase: str, start: Start | 
     if outcome.started is None and number in (signal.SIGBUS, signal.SIGSEGV, signal.SIGABRT):
         short = unstarted.short_of(outcome, message)
         # On one host it is want of memory, and no chance.
-        again = start is not None and start.elsewhere and not start.joined
+        again = start is not None and start.remote and not start.launcher.joined
         return StartError(short.message, short.advice) if again else short
     if number == signal.SIGKILL and outcome.memory_kills > 0:
         count = outcome.memory_kills

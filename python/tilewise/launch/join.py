@@ -35,7 +35,7 @@ class Join(NamedTuple):
         return -(-self.size // self.local) if self.local > 0 else 1
 
     @property
-    def elsewhere(self) -> bool:
+    def remote(self) -> bool:
         """Whether ranks are on other nodes, or may be."""
         return self.local != self.size
 

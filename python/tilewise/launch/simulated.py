@@ -11,7 +11,7 @@ from tilewise.base import programs
 from tilewise.base.errors import UsageError
 from tilewise.launch import environment
 from tilewise.launch.job import Variant
-from tilewise.launch.launcher import Start
+from tilewise.launch.launcher import Launcher, Start
 from tilewise.machine.cluster import FLAG, Cluster
 
 NAME = "tilewise-simulated"
@@ -38,6 +38,12 @@ _NETWORK = (
 )
 _STACK = 1024  # KiB of each rank
 _SHARED = 64 << 20  # bytes that blocks without numbers share, over and over: a process may have few mappings
+
+
+class Smpirun(Launcher):
+    """SimGrid's launcher, whose ranks are all in one process."""
+
+    name = "smpirun"
 
 
 class Paper:
@@ -93,7 +99,7 @@ def start(variant: Variant, cluster: Cluster, dealt: Sequence[str], numbers: boo
     return Start(
         [shutil.which(_LAUNCHER) or _LAUNCHER, *places, *options, program],
         told,
+        Smpirun(),
         ranks=variant.ranks,
-        kind="simulated",
         kept=papers,
     )

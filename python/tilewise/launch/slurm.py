@@ -57,21 +57,21 @@ def of_the_job(environment: dict[str, str], outer: Mapping[str, str]) -> None:
             environment[key] = environment[whole]
 
 
-def for_steps(environment: dict[str, str], kind: str, family: str, outer: Mapping[str, str]) -> None:
-    """Adds what an `srun` should read that is the launcher of that `kind` (`srun`), or that it calls itself.
+def for_proxies(environment: dict[str, str], outer: Mapping[str, str]) -> None:
+    """Add what an `srun` reads by which an MPI library's launcher starts a proxy on each node.
 
-    `outer` is the environment that we were started in. An option on a command line prevails over all of this.
+    `outer` is the environment that we were started in. Options on a command line prevail over all of this.
     """
-    if not in_allocation(outer) and kind != "srun":
-        return
-    for key in [key for key in environment if key.startswith(_OPTIONS)]:
-        del environment[key]
-    environment["SLURM_EXPORT_ENV"] = "ALL"  # else `sbatch --export=NONE` would hold for ranks, too
-    if kind != "srun":
+    if in_allocation(outer):
+        _forget_options(environment)
         environment["SLURM_OVERLAP"] = "1"  # proxies take all processors, which only their ranks use
         environment["SLURM_MPI_TYPE"] = "none"
         environment["SLURM_CPU_BIND"] = "none"  # ranks bind themselves; a proxy's core would be all of theirs
-        return
+
+
+def for_steps(environment: dict[str, str], family: str) -> None:
+    """Add what an `srun` reads that starts ranks of the MPI library `family`."""
+    _forget_options(environment)
     environment["SLURM_KILL_BAD_EXIT"] = "1"
     if family in SPOKEN:
         environment.setdefault("SLURM_MPI_TYPE", SPOKEN[family][0])
@@ -79,6 +79,12 @@ def for_steps(environment: dict[str, str], kind: str, family: str, outer: Mappin
         # Slurm 22.05 mixes two kinds of fence. On busy nodes one start in 30 then crashed (Open MPI 4.1):
         # a rank left MPI_Init, and its first message found another not ready for any.
         environment.setdefault("SLURM_PMIX_FENCE", "tree")
+
+
+def _forget_options(environment: dict[str, str]) -> None:
+    for key in [key for key in environment if key.startswith(_OPTIONS)]:
+        del environment[key]
+    environment["SLURM_EXPORT_ENV"] = "ALL"  # else `sbatch --export=NONE` would hold for ranks, too
 
 
 def mpi_type(srun: str, family: str, environment: Mapping[str, str]) -> str | None:

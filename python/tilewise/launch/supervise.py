@@ -72,10 +72,11 @@ class Supervisor:
         # No two runs have the same: one child is started by this process at a time.
         self._mark = f"{RUN}={os.getpid()}-{time.monotonic_ns()}"
         name, _, value = self._mark.partition("=")
-        self._lines = Lines(value, start.ranks, start.elsewhere, self._line, start.hosts)
+        self._lines = Lines(value, start.ranks, start.remote, self._line, start.hosts)
         phase = {shown_phase.VARIABLE: shown_phase.NONE}
         told = {**start.environment, **phase, name: value, **self._lines.environment}
         self._start = msgspec.structs.replace(start, environment=told)
+        self._joined = start.launcher.joined
         self._program = program
         self._signals = signals
         self._timeout = timeout
@@ -118,7 +119,7 @@ class Supervisor:
                 self._end_others(well=False)
             raise
         finally:
-            if self._start.joined and not self._agreed():
+            if self._joined and not self._agreed():
                 exit_hooks.later(step.cancel)
             if child is not None and not self._waited_for():
                 child_end.close(child)
@@ -172,7 +173,7 @@ class Supervisor:
                     self._feed.go_on(selector)
                     if self._outcome.started is None:
                         self._hear_stopped(child.pid)
-                        if self._start.hydra:
+                        if self._start.proxies:
                             pidfds.watch_start(child.pid)
                     elif not watched:
                         watched = True
@@ -216,7 +217,7 @@ class Supervisor:
 
     def _explained(self, selector: selectors.BaseSelector, pidfds: RankPidfds) -> bool:
         """Whether a rank's loss made somebody else's launcher interrupt us; then it has not."""
-        if not self._start.joined or self._outcome.record is not None:
+        if not self._joined or self._outcome.record is not None:
             return False
         until, late = time.monotonic() + _DRAIN, False
         while not (self._waited_for() or late):
@@ -280,7 +281,7 @@ class Supervisor:
         """Takes ranks that were stopped before they could beat for ranks that have beaten once."""
         if time.monotonic() > self._look_by:
             self._look_by = time.monotonic() + _LOOK
-            alone = child if self._start.kind == "alone" else 0
+            alone = child if self._start.launcher.alone else 0
             for beat in unheard.stopped(self._mark, alone, self._beats.heard):
                 self._beats.hear(beat)
 
@@ -340,7 +341,7 @@ class Supervisor:
                     self._outcome.failed = event
                 else:
                     self._outcome.signalled = event
-                    if self._start.joined and event.number == signal.SIGTERM:
+                    if self._joined and event.number == signal.SIGTERM:
                         self._ended_by = now + _DRAIN
             self._tighten(self._ended_by or (now if self._waited_for() else now + _AFTER_ERROR))
         else:
@@ -357,7 +358,7 @@ class Supervisor:
         outcome = self._outcome
         aborts = outcome.failed is not None and outcome.failed.aborts
         told = aborts or (outcome.signalled is not None and time.monotonic() >= (self._ended_by or 0))
-        return self._start.joined and (told or outcome.lost is not None or outcome.hang is not None)
+        return self._joined and (told or outcome.lost is not None or outcome.hang is not None)
 
     def _agreed(self) -> bool:
         """Whether all ranks know how the job ends, and leave by themselves."""
@@ -369,10 +370,10 @@ class Supervisor:
 
     def _end(self, child: subprocess.Popen[bytes]) -> None:
         """Ends all that runs."""
-        if not self._start.joined:
+        if not self._joined:
             self._lines.end_here()  # at once: while many spin, to find all that runs takes seconds
             self._lines.close()
-        processes.end_tree(child, () if self._start.joined else self._pids(), self._program, self._mark)
+        processes.end_tree(child, () if self._joined else self._pids(), self._program, self._mark)
 
     def _end_others(self, well: bool) -> None:
         """Ends what lives on without the child, and removes what dead ranks have left in shared memory.
@@ -380,7 +381,7 @@ class Supervisor:
         When a job has failed whose ranks belong to somebody else's launcher, that waits until we have said
         why: the launcher sees them die, and kills us at once.
         """
-        joined = self._start.joined
+        joined = self._joined
         patience = _AFTER_RECORD if well else 0.0 if joined and self._outcome.failed is None else _LEAVING
         left = processes.outliving(self._pids(), self._program, patience)
         if not well and not joined:

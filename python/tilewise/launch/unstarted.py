@@ -9,7 +9,7 @@ import resource
 from tilewise.base.errors import RunError, TilewiseError, UsageError
 from tilewise.base.memory import SHARED_OF_RANK
 from tilewise.base.units import bytes_text, plural
-from tilewise.launch import advice, causes, slurm
+from tilewise.launch import advice, causes
 from tilewise.launch.launcher import NAMES, Start
 from tilewise.launch.outcome import Outcome
 
@@ -30,16 +30,7 @@ def too_late(outcome: Outcome, begun: str, start: Start | None) -> RunError:
 
 def _awaited(start: Start | None) -> str:
     """Who has yet to do something for the ranks to be there."""
-    if start is None or start.kind in ("alone", "unknown"):
-        return "MPI's start"
-    if start.joined:
-        return f"MPI's start, for which all {start.ranks} ranks of that launcher must be there,"
-    batch = slurm.in_allocation(start.environment)
-    if start.kind == "srun":
-        return "srun, to start the ranks in a step of its own,"
-    how = "srun, by which it starts a process on each node," if batch else "each host, and MPI's start there,"
-    family = NAMES["openmpi" if start.kind == "openmpi" else "mpich"]
-    return "MPI's start" if "fork" in start.command else f"{family}'s launcher, and {how}"
+    return "MPI's start" if start is None else start.launcher.awaited(start)
 
 
 def died(outcome: Outcome, message: str, start: Start | None) -> TilewiseError:
@@ -52,7 +43,7 @@ def died(outcome: Outcome, message: str, start: Start | None) -> TilewiseError:
         reason = text[match.end() :].partition("Abort(")[0].rstrip().rpartition("\n")[2]
         why = re.sub(r"^\S+\(\d+\)[.: ]*", "", reason)
         return short_of(outcome, f"MPI could not start on rank {match[1]}: {why}")
-    if start is not None and start.chosen and start.kind == "unknown":
+    if start is not None and start.chosen and not start.launcher.known:
         return nothing(outcome, start)
     return short_of(outcome, message + _words(outcome))
 

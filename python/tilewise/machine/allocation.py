@@ -1,6 +1,6 @@
-"""What a Slurm allocation grants: its nodes, the processors and tasks on each, and the memory.
+"""Nodes that ranks may go to: of a hosts file, or of a Slurm allocation with their processors and memory.
 
-All of it stands in variables, so no program is asked: `SLURM_JOB_NODELIST=n[1-3]`,
+All that Slurm grants stands in variables, so no program is asked: `SLURM_JOB_NODELIST=n[1-3]`,
 `SLURM_JOB_CPUS_PER_NODE=2(x2),4`. The front may run on a host that is none of these nodes: `salloc` leaves
 its user on the login host.
 """
@@ -10,14 +10,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from itertools import cycle
 
 import msgspec
 
+from tilewise.base.errors import UsageError
 from tilewise.base.units import bytes_text, plural
 
 _COUNTS = re.compile(r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?")
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _MOST = 1 << 20  # nodes; more are a variable that was not Slurm's
+# A launcher must not take a host for an option, or for two; nor may a terminal be moved by one.
+_HOST = re.compile(r"[^\W_][\w.-]*")
+_COUNT = re.compile(r"[0-9]{0,9}")
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -142,3 +147,53 @@ def _memory(environment: Mapping[str, str], cpus: int) -> int | None:
     if whole is None and each is not None and cpus > 0:
         whole = each * cpus
     return None if whole is None else whole << 20
+
+
+def read_hosts(path: str) -> dict[str, int]:
+    """Return hosts and their slots (0: not said) out of `host`, `host:4` or `host slots=4` lines."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"--hosts {path} cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
+    hosts: dict[str, int] = {}
+    for line in lines:
+        words = line.split("#")[0].split()
+        if not words:
+            continue
+        host, _, count = words[0].partition(":")
+        for word in words[1:]:
+            if word.startswith("slots="):
+                count = word[6:]
+        if not _HOST.fullmatch(host) or not _COUNT.fullmatch(count):
+            raise UsageError(
+                f"--hosts {path}: {line.strip()[:99]!r} is not a host with a number of slots, such as node7:4"
+            )
+        hosts[host] = hosts.get(host, 0) + int(count or 0)
+    if not hosts:
+        raise UsageError(f"--hosts {path} names no host")
+    return hosts
+
+
+def deal(hosts: dict[str, int], ranks: int, place: str) -> list[str]:
+    """Return the host of each rank, dealt in turn to hosts with slots left (not said: always), then to all.
+
+    5 ranks on a:2 and b:2 are, by `place`, on
+        core, socket   a a a b b      neighbouring ranks share a host
+        node           a b a b a      neighbouring ranks are on different hosts
+    Launchers read hosts files differently (hydra refuses `slots=`, and deals one rank a host in turn where no
+    slots are said; `srun` knows none), and within a Slurm allocation deal by the tasks that it was asked for:
+    so each is told how many ranks go where.
+    """
+    limit = sum(hosts.values()) if all(hosts.values()) else ranks
+    counts = dict.fromkeys(hosts, 0)
+    dealt: list[str] = []
+    turn = cycle(hosts)
+    while len(dealt) < ranks:
+        host = next(turn)
+        if len(dealt) >= limit or not hosts[host] or counts[host] < hosts[host]:
+            counts[host] += 1
+            dealt.append(host)
+    return dealt if place == "node" else [host for host, count in counts.items() for _ in range(count)]

@@ -17,10 +17,10 @@ import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.base.units import listing, plural
-from tilewise.launch import hosts
+from tilewise.launch import launcher
 from tilewise.launch.events import RankFacts, RankPlace
 from tilewise.launch.join import Join
-from tilewise.machine.allocation import Allocation, Node
+from tilewise.machine.allocation import Allocation, Node, deal, read_hosts
 from tilewise.machine.facts import Facts
 from tilewise.planning.choices import Choices
 
@@ -51,7 +51,7 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
         slots = {node.name: node.slots for node in self.nodes}
         if not self.slots or ranks > self.slots:
             slots |= {node.name: max(1, node.cpus // threads) for node in self.nodes if node.cpus}
-        return tuple(hosts.deal(slots, ranks, place)) if slots else ()
+        return tuple(deal(slots, ranks, place)) if slots else ()
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,11 +80,11 @@ def ground(choices: Choices, facts: Facts, joined: Join | None = None) -> Ground
         return _alike((), count, facts, sure=joined.local > 0)
     granted = facts.granted
     if choices.hosts:
-        listed = tuple(Node(name, 0, slots) for name, slots in hosts.read_hosts(choices.hosts).items())
+        listed = tuple(Node(name, 0, slots) for name, slots in read_hosts(choices.hosts).items())
         if granted is None:
             return _alike(listed, len(listed), facts)
         return _granted(_among(listed, granted, choices.hosts), facts)
-    if choices.launcher and (granted is None or hosts.placed_by(choices.launcher.split())):
+    if choices.launcher and (granted is None or launcher.names_hosts(choices.launcher.split())):
         return _alike((), 1, facts, sure=False)
     return _granted(granted.nodes, facts) if granted is not None else _alike((), 1, facts)
 

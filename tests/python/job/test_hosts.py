@@ -11,10 +11,12 @@ import pytest
 from conftest import Tilewise, one_message
 from stopwatch import within
 from tilewise.base.errors import RunError, UsageError
-from tilewise.launch import diagnose, environment, hosts, launcher
+from tilewise.launch import diagnose, environment, launcher
 from tilewise.launch.events import RankPlace, Started
 from tilewise.launch.job import Variant
+from tilewise.launch.launcher import HYDRA, OPEN_MPI, SRUN, UNKNOWN, Launcher
 from tilewise.launch.outcome import Outcome
+from tilewise.machine.allocation import deal, read_hosts
 
 VARIANT = Variant(
     algorithm="summa", exchange="blocking", read="root", write="root", grid=(2, 2), ranks=4, threads=1
@@ -35,16 +37,16 @@ VARIANT = Variant(
 )
 def test_dealing(slots: dict[str, int], ranks: int, core: str, node: str) -> None:
     for place, expected in (("core", core), ("socket", core), ("node", node)):
-        assert "".join(hosts.deal(slots, ranks, place)) == expected
+        assert "".join(deal(slots, ranks, place)) == expected
 
 
 def test_the_words_of_each_launcher() -> None:
-    packed, dealt = hosts.deal({"a": 2, "b": 2}, 3, "core"), hosts.deal({"a": 2, "b": 2}, 3, "node")
-    assert hosts.options("hydra", packed, "core") == ["-hosts", "a:2,b:1"]
-    assert hosts.options("hydra", dealt, "node") == ["-hosts", "a:2,b:1", "-rankmap", "0,1,0"]
-    assert hosts.options("openmpi", packed, "core") == ["--host", "a:2,b:1", "--map-by", "slot"]
-    assert hosts.options("openmpi", dealt, "node")[2:] == ["--map-by", "node"]
-    uneven, even = hosts.options("srun", packed, "core"), hosts.options("srun", list("abab"), "node")
+    packed, dealt = deal({"a": 2, "b": 2}, 3, "core"), deal({"a": 2, "b": 2}, 3, "node")
+    assert HYDRA.placement(packed, "core", {}) == ["-hosts", "a:2,b:1"]
+    assert HYDRA.placement(dealt, "node", {}) == ["-hosts", "a:2,b:1", "-rankmap", "0,1,0"]
+    assert OPEN_MPI.placement(packed, "core", {})[:4] == ["--host", "a:2,b:1", "--map-by", "slot"]
+    assert OPEN_MPI.placement(dealt, "node", {})[2:4] == ["--map-by", "node"]
+    uneven, even = SRUN.placement(packed, "core", {}), SRUN.placement(list("abab"), "node", {})
     assert uneven == ["--nodelist=a,a,b", "--distribution=arbitrary"]
     assert even == ["--nodelist=a,b", "--nodes=2", "--ntasks-per-node=2", "--distribution=cyclic"]
 
@@ -52,20 +54,20 @@ def test_the_words_of_each_launcher() -> None:
 @pytest.mark.parametrize(
     ("kind", "words", "named"),
     [
-        ("hydra", "mpiexec -launcher ssh", False),
-        ("hydra", "mpiexec -f machines", True),
-        ("openmpi", "mpirun --hostfile=x", True),
-        ("srun", "srun --mpi=pmix -w n1", True),
-        ("srun", "srun --mpi=pmix", False),
-        ("srun", "srun -N 2", True),
-        ("srun", "srun -wn1,n2", True),
-        ("srun", "srun -n 2 --mpi pmi2", False),
-        ("hydra", "mpiexec -ppn 2", True),
-        ("unknown", "wrapper -f x", False),
+        (HYDRA, "mpiexec -launcher ssh", False),
+        (HYDRA, "mpiexec -f machines", True),
+        (OPEN_MPI, "mpirun --hostfile=x", True),
+        (SRUN, "srun --mpi=pmix -w n1", True),
+        (SRUN, "srun --mpi=pmix", False),
+        (SRUN, "srun -N 2", True),
+        (SRUN, "srun -wn1,n2", True),
+        (SRUN, "srun -n 2 --mpi pmi2", False),
+        (HYDRA, "mpiexec -ppn 2", True),
+        (UNKNOWN, "wrapper -f x", False),
     ],
 )
-def test_a_launcher_that_names_hosts_is_left_alone(kind: str, words: str, named: bool) -> None:
-    assert hosts.named_in(kind, words.split()) is named
+def test_a_launcher_that_names_hosts_is_left_alone(kind: Launcher, words: str, named: bool) -> None:
+    assert kind.names_hosts(words.split()) is named
 
 
 @pytest.mark.parametrize(
@@ -140,5 +142,5 @@ exec sleep 120
 def test_what_is_no_host_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "hosts").write_text(f"b:2\n{line}\n", encoding="utf-8")
     with pytest.raises(UsageError, match="is not a host") as refused:
-        hosts.read_hosts(str(tmp_path / "hosts"))
+        read_hosts(str(tmp_path / "hosts"))
     assert len(refused.value.text()) < 300 and "\x1b" not in refused.value.text()

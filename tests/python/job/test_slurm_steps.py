@@ -11,6 +11,7 @@ from conftest import Tilewise, one_message
 from launchers import VARIANT, program
 from tilewise.launch import environment, launcher, slurm
 from tilewise.launch.join import Join, detect, foreign
+from tilewise.launch.launcher import HYDRA, OPEN_MPI, SRUN, Launcher
 
 ALLOCATION = {
     "SLURM_JOB_ID": "7",
@@ -84,33 +85,36 @@ OPTIONS = {
 @pytest.mark.parametrize(
     ("kind", "family", "type_"),
     [
-        ("hydra", "mpich", "none"),
-        ("openmpi", "openmpi", "none"),
-        ("srun", "mpich", "pmi2"),
-        ("srun", "openmpi", "pmix"),
-        ("srun", "unknown", None),
+        (HYDRA, "mpich", "none"),
+        (OPEN_MPI, "openmpi", "none"),
+        (SRUN, "mpich", "pmi2"),
+        (SRUN, "openmpi", "pmix"),
+        (SRUN, "unknown", None),
     ],
 )
-def test_what_an_srun_hears(kind: str, family: str, type_: str | None) -> None:
+def test_what_an_srun_hears(
+    kind: Launcher, family: str, type_: str | None, inside: pytest.MonkeyPatch
+) -> None:
     told = {**ALLOCATION, **OPTIONS}
-    slurm.for_steps(told, kind, family, ALLOCATION)
+    kind.prepare(told, family)
     assert {key: told[key] for key in OPTIONS if key in told} == {"SLURM_EXPORT_ENV": "ALL"}
     assert told.get("SLURM_MPI_TYPE") == type_
-    assert told.get("SLURM_OVERLAP") == (None if kind == "srun" else "1")
+    assert told.get("SLURM_OVERLAP") == (None if kind is SRUN else "1")
 
 
-def test_a_users_mpi_type_is_for_ranks() -> None:
+def test_a_users_mpi_type_is_for_ranks(inside: pytest.MonkeyPatch) -> None:
     """Not for the proxies of MPICH's launcher, which are none."""
-    for kind, expected in (("srun", "pmix_v4"), ("hydra", "none")):
-        told = {**ALLOCATION, "SLURM_MPI_TYPE": "pmix_v4"}
-        slurm.for_steps(told, kind, "openmpi" if kind == "srun" else "mpich", ALLOCATION)
-        assert told["SLURM_MPI_TYPE"] == expected
+    for kind, family, expected in ((SRUN, "openmpi", "pmix_v4"), (HYDRA, "mpich", "none")):
+        variables = {**ALLOCATION, "SLURM_MPI_TYPE": "pmix_v4"}
+        kind.prepare(variables, family)
+        assert variables["SLURM_MPI_TYPE"] == expected
 
 
-def test_without_slurm_nothing_is_told() -> None:
-    told: dict[str, str] = {}
-    slurm.for_steps(told, "hydra", "mpich", {})
-    assert told == {}
+def test_without_slurm_nothing_is_told(inside: pytest.MonkeyPatch) -> None:
+    inside.delenv("SLURM_JOB_ID")
+    variables: dict[str, str] = {}
+    HYDRA.prepare(variables, "mpich")
+    assert variables == {}
 
 
 LIST = """echo 'MPI plugin types are...

@@ -53,7 +53,7 @@ def test_a_sites_worker_and_the_launcher_of_another_mpi(
     with pytest.raises(UsageError, match="belongs to MPICH, but the worker is built with Open MPI"):
         launcher.own_start(found, VARIANT, (), str(theirs), False)
     start = launcher.own_start(found, VARIANT, (), str(ours), False)
-    assert start.kind == "openmpi" and start.patience == pytest.approx(25.2)
+    assert start.launcher is launcher.OPEN_MPI and start.patience == pytest.approx(25.2)
 
 
 def test_ranks_of_a_launcher_that_mpi_does_not_see(fake: Tilewise) -> None:
@@ -95,4 +95,4 @@ def test_the_package_s_own_launcher_is_known_by_any_name(fake: Tilewise) -> None
     found = launcher.Worker("/w", {"mpi": "wheel"})
     link = fake.folder / "launch-mpi"
     link.symlink_to(mpiexec())
-    assert launcher.own_start(found, VARIANT, (), str(link), False).hydra
+    assert launcher.own_start(found, VARIANT, (), str(link), False).proxies

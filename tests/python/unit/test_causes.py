@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tilewise.base.errors import RunError, UsageError
 from tilewise.launch import causes, diagnose
-from tilewise.launch.launcher import Start
+from tilewise.launch.launcher import ALONE, HYDRA, JOINED, OPEN_MPI, SRUN, Start
 from tilewise.launch.outcome import Outcome
 
 # As they come from Slurm 22.05, MPICH 4 and 5, Open MPI 4.1 and OpenSSH 9; the message, the advice.
@@ -136,7 +136,7 @@ KNOWN = [
 
 
 def of(**more: object) -> Start:
-    known: dict[str, object] = {"ranks": 6, "kind": "srun", "family": "mpich", **more}
+    known: dict[str, object] = {"ranks": 6, "launcher": SRUN, "family": "mpich", **more}
     return Start(["srun"], {}, **known)  # type: ignore[arg-type]
 
 
@@ -184,10 +184,10 @@ def test_an_unknown_failure_has_the_last_lines(started: bool) -> None:
     ("start", "awaited"),
     [
         (of(), "srun, to start the ranks in a step of its own, was waited for"),
-        (of(kind="joined", joined=True), "for which all 6 ranks of that launcher must be there"),
-        (of(kind="hydra"), "MPICH's launcher, and each host, and MPI's start there, was waited for"),
-        (of(kind="openmpi"), "Open MPI's launcher"),
-        (of(kind="alone"), "MPI's start was waited for"),
+        (of(launcher=JOINED), "for which all 6 ranks of that launcher must be there"),
+        (of(launcher=HYDRA), "MPICH's launcher, and each host, and MPI's start there, was waited for"),
+        (of(launcher=OPEN_MPI), "Open MPI's launcher"),
+        (of(launcher=ALONE), "MPI's start was waited for"),
     ],
 )
 def test_what_is_waited_for(start: Start, awaited: str) -> None:

@@ -24,7 +24,7 @@ STARTED = Started([RankPlace(rank, "node7", 100 + rank) for rank in range(4)])
 
 
 @pytest.mark.parametrize(
-    ("elsewhere", "started", "number", "again"),
+    ("remote", "started", "number", "again"),
     [
         (True, None, signal.SIGSEGV, True),
         (True, None, signal.SIGABRT, True),
@@ -34,10 +34,10 @@ STARTED = Started([RankPlace(rank, "node7", 100 + rank) for rank in range(4)])
     ],
 )
 def test_what_may_be_started_once_more(
-    elsewhere: bool, started: Started | None, number: signal.Signals, again: bool
+    remote: bool, started: Started | None, number: signal.Signals, again: bool
 ) -> None:
     outcome = Outcome(ranks=4, started=started, signalled=Signalled(0, number, ""))
-    error = diagnose.error_of(outcome, None, launcher.Start(["srun"], {}, ranks=4, elsewhere=elsewhere))
+    error = diagnose.error_of(outcome, None, launcher.Start(["srun"], {}, ranks=4, remote=remote))
     assert isinstance(error, RunError) and isinstance(error, StartError) == again
 
 
@@ -154,7 +154,7 @@ def supervised(words: list[str], **more: Any) -> Outcome:
 @pytest.mark.parametrize("ends", ["kill -9 $!;", "(exit 127) &"])
 def test_a_launcher_whose_proxy_is_gone_is_ended(ends: str) -> None:
     with within(4):
-        outcome = supervised(["sh", "-c", f"sleep 100 & {ends} sleep 100 & wait $!"], hydra=True)
+        outcome = supervised(["sh", "-c", f"sleep 100 & {ends} sleep 100 & wait $!"], proxies=True)
     assert outcome.lost == "" and not outcome.timed_out
     error = diagnose.error_of(outcome, 20)
     assert isinstance(error, RunError) and "mpiexec waited on" in error.message
@@ -168,7 +168,7 @@ def test_ranks_that_never_start_are_not_waited_for() -> None:
 def test_the_launcher_that_ends_us_has_not_the_last_word() -> None:
     said = '\\036{"event": "signal", "rank": 5, "number": 9, "phase": "exchange"}\\n'
     with watched(ending=False) as signals:
-        start = launcher.Start(["sh", "-c", f"printf '{said}'"], dict(os.environ), joined=True, ranks=6)
+        start = launcher.Start(["sh", "-c", f"printf '{said}'"], os.environ.copy(), launcher.JOINED, ranks=6)
         outcome = Supervisor(start, "/no/worker", signals, timeout=20).run(b"{}")
         os.kill(os.getpid(), signal.SIGTERM)  # as srun -K does, when it hears of the rank later than we
         signals.check()
@@ -197,7 +197,7 @@ else:
     DIES
 """.replace("DIES", dies)
     with watched(ending=False) as signals:
-        start = launcher.Start([sys.executable, "-c", rank], dict(os.environ), joined=True, ranks=2)
+        start = launcher.Start([sys.executable, "-c", rank], os.environ.copy(), launcher.JOINED, ranks=2)
         outcome = Supervisor(start, "/no/worker", signals, timeout=20).run(b"{}")
     exit_hooks.run()
     error = diagnose.error_of(outcome, None)

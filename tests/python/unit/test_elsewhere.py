@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from stopwatch import within
-from tilewise.launch import elsewhere
 from tilewise.launch.events import Failed, split_line
 from tilewise.launch.launcher import Start
 
@@ -16,22 +15,22 @@ HERE = os.uname().nodename
 
 
 def start(*words: str) -> Start:
-    return Start(list(words), {}, ranks=4, elsewhere=True)
+    return Start(list(words), {}, ranks=4, remote=True)
 
 
 def test_only_ranks_on_other_hosts_have_a_shell() -> None:
     near = Start(["mpiexec", "-launcher", "fork", "-n", "4", "worker"], {}, ranks=4)
-    assert elsewhere.guarded(near, "worker") is near
+    assert near.guarded("worker") is near
     far = start("mpiexec", "-hosts", "a,b", "-n", "4", "worker", "--expect", "4")
-    words = elsewhere.guarded(far, "worker").command
+    words = far.guarded("worker").command
     assert words[:7] == ["mpiexec", "-hosts", "a,b", "-n", "4", "/bin/sh", "-c"]
     assert words[8:] == ["worker", "--expect", "4"]
-    assert elsewhere.shown(words) == far.command and elsewhere.shown(far.command) == far.command
+    assert far.guarded("worker").shown() == far.shown() == far.command
 
 
 def launched(program: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
     """What a launcher would start on another host."""
-    words = elsewhere.guarded(start("srun", str(program), *arguments), str(program)).command[1:]
+    words = start("srun", str(program), *arguments).guarded(str(program)).command[1:]
     return subprocess.run(words, input=given, capture_output=True, text=True, timeout=60, check=False)
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from machines import GIB, facts
 from tilewise.base.errors import UsageError
 from tilewise.files.region import Region
-from tilewise.launch.hosts import read_hosts
 from tilewise.launch.join import Join
 from tilewise.machine import storage
+from tilewise.machine.allocation import read_hosts
 from tilewise.machine.facts import Facts
 from tilewise.operations.convert import plan_convert
 from tilewise.operations.generate import Generate

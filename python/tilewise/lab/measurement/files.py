@@ -5,8 +5,8 @@ from __future__ import annotations
 from tilewise.lab.measurement.memory import stop_of
 from tilewise.lab.measurement.points import Launch, PlannedPoint, refusal
 from tilewise.lab.measurement.request import Request
-from tilewise.launch.hosts import read_hosts
 from tilewise.launch.job import Point
+from tilewise.machine.allocation import read_hosts
 from tilewise.machine.facts import Facts
 from tilewise.machine.host import REPORTED_AFTER, free_page_reporting
 from tilewise.planning.names import BOTH_WAYS

@@ -13,9 +13,8 @@ from tilewise.lab.measurement.memory import stop_of
 from tilewise.lab.measurement.points import ON_DEVICE, Launch, PlannedPoint, refusal
 from tilewise.lab.measurement.request import COLLECTIVES, EXCHANGES, LEVELS, Request
 from tilewise.lab.measurement.result import Level
-from tilewise.launch import hosts
 from tilewise.launch.job import Point
-from tilewise.machine.allocation import Allocation
+from tilewise.machine.allocation import Allocation, read_hosts
 from tilewise.machine.facts import Facts
 from tilewise.machine.topology import Topology
 
@@ -32,7 +31,7 @@ class Hosts:
 
     def __init__(self, request: Request, granted: Allocation | None = None) -> None:
         if request.hosts:
-            self.names = list(hosts.read_hosts(request.hosts))
+            self.names = list(read_hosts(request.hosts))
         else:
             self.names = [node.name for node in granted.nodes] if granted is not None else []
         self.told = bool(request.launcher) and not self.names  # by the launcher's own words, if at all

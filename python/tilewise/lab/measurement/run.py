@@ -17,7 +17,7 @@ import msgspec
 
 from tilewise.base.errors import RunError, TilewiseError
 from tilewise.lab.measurement.points import Launch, PlannedPoint
-from tilewise.launch import diagnose, elsewhere, hosts, job, launcher
+from tilewise.launch import diagnose, job, launcher
 from tilewise.launch.events import Done
 from tilewise.launch.signals import Signals
 from tilewise.launch.supervise import Supervisor
@@ -192,10 +192,10 @@ class Runner:
             launch.place,
             single=launch.kind in _MESSAGES,
         )
-        start = elsewhere.guarded(usual, self._worker.path)
-        if launch.kind == "file" and start.elsewhere:
+        start = usual.guarded(self._worker.path)
+        if launch.kind == "file" and start.remote:
             final = msgspec.structs.replace(final, site=site_of(launch))
-        self._say(f"tilewise: {launch.what}: starting {shlex.join(elsewhere.shown(start.command))}")
+        self._say(f"tilewise: {launch.what}: starting {shlex.join(start.shown())}")
         self._update(launch.what, begin)
         left = None if self._deadline is None else max(0.1, self._deadline - time.monotonic())
         supervisor = Supervisor(
@@ -247,7 +247,7 @@ class Runner:
 def _dealt(launch: Launch, theirs: str) -> list[str]:
     """The host of each rank; in a Slurm allocation, too, what is measured within a host is this one."""
     if launch.hosts:
-        return hosts.deal(launch.hosts, launch.ranks, launch.place)
+        return allocation.deal(launch.hosts, launch.ranks, launch.place)
     granted = allocation.granted(os.environ)
     return [] if theirs or granted is None else [allocation.this_host(granted)] * launch.ranks
 

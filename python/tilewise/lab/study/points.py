@@ -24,7 +24,7 @@ from tilewise.lab.study.inputs import PreparedInput, plain_name, resolve
 from tilewise.lab.study.schema import Run, condition_of
 from tilewise.lab.study.study import Study, expression, line_of
 from tilewise.lab.study.wording import MACHINE, lack
-from tilewise.launch.hosts import read_hosts
+from tilewise.machine.allocation import read_hosts
 from tilewise.operations.operation import NOWHERE
 
 _MOST_COMBINATIONS = 100_000  # of one run: more than anybody waits for
