@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import BIN, ROOT, NotRun, Row, Setting, clean_environment, compare, run, say
-from tilewise.launch.mpi_tuning import ALGORITHMS, YIELDING
+from tilewise.launch.worker import ALGORITHMS, YIELDING
 
 HOSTS, RANKS = 3, (2, 4)  # of each host
 DELAYS = {"near": 0.0, "far": 0.005}

@@ -114,7 +114,7 @@ def _ours(setting: Setting, mpi: str, way: Way, cores: list[int]) -> Curve:
 
 
 def _osu(mpi: str, way: Way, program: Path, cores: list[int]) -> Curve:
-    from tilewise.launch.one_node import ONE_NODE
+    from tilewise.launch.worker import ONE_NODE
 
     first, second = (["-n", 1, "taskset", "-c", core, program] for core in cores)
     if mpi == "mpich":

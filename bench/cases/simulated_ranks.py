@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from harness import BIN, ROOT, NotRun, Row, Setting, alternate, clean_environment, compare, run, say
-from tilewise.launch.mpi_tuning import ALGORITHMS, YIELDING
+from tilewise.launch.worker import ALGORITHMS, YIELDING
 from tilewise.machine.measured_network import Network, measured_network
 
 HOSTS, CORES = 3, 2

@@ -14,7 +14,7 @@ import numpy
 import pytest
 from cluster import NoClusterError
 from slurm import Slurm, slurm
-from tilewise.launch.mpi_tuning import ALGORITHMS, YIELDING
+from tilewise.launch.worker import ALGORITHMS, YIELDING
 
 _TRAPS = ("OPENBLAS_", "OMP_", "PMI_", "PMIX_", "OMPI_", "SLURM_", "HYDR", "TILEWISE_", "UCX_")
 

@@ -27,7 +27,7 @@ sys.path += [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().
 from account import Account, make_inputs, messages
 from cluster import Host
 from slurm import Slurm, slurm
-from tilewise.launch import shown_phase
+from tilewise.launch.beats import shown_phase
 
 LIMIT = 30.0  # seconds from the fault to the end of the job
 GONE = 20.0  # seconds from there to the end of all ranks: behind a cut link they notice by themselves
@@ -227,7 +227,7 @@ def _ranks(site: Slurm) -> int:
 
 def _begun(site: Slurm) -> bool:
     """Whether every rank shows a phase."""
-    return all(shown_phase.of(rank.pid) for there in site.ranks().values() for rank in there)
+    return all(shown_phase(rank.pid) for there in site.ranks().values() for rank in there)
 
 
 def _right(operation: str, folder: Path, found: numpy.ndarray) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from cluster import Cluster
 from test_jobs import LINK, OPEN_MPI, Site, Stopwatch, two_hosts
-from tilewise.launch.mpi_tuning import ALGORITHMS, YIELDING
+from tilewise.launch.worker import ALGORITHMS, YIELDING
 
 LARGE = 4 << 20
 LIMIT = 60.0  # seconds of one measurement

@@ -7,7 +7,8 @@ import selectors
 import time
 from collections.abc import Sequence
 
-from tilewise.launch.lines import FRONT, Lines
+from tilewise.launch.lines import Lines
+from tilewise.launch.worker import FRONT
 
 
 class ListeningFront:

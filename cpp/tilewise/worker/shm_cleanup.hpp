@@ -8,7 +8,7 @@ namespace tilewise::worker {
 /// theirs: it complains at the end, and its daemon removes them.
 void take_names_from_segments();
 
-/// Sweeps this user's segments that no process holds any more, as the front does on its own host (`launch/segments.py`
+/// Sweeps this user's segments that no process holds any more, as the front does on its own host (`launch/cleanup.py`
 /// says how that is known): on a node that never has a front nobody else would. Does nothing where it cannot.
 void sweep_segments();
 

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from tilewise.base.errors import TilewiseError, UsageError, disk_failure
-from tilewise.launch import segments
+from tilewise.launch import cleanup
 from tilewise.launch.record import Record
 
 _SPARE = 2  # so many times the inputs must be free where they are put: results lie there too
@@ -70,10 +70,10 @@ class Arrays:
 
     def _path(self, file: str, name: str) -> str:
         if not self._folder:
-            segments.sweep()
+            cleanup.sweep()
             needed = _SPARE * sum(getattr(value, "nbytes", 0) for value in self._inputs.values())
-            where = segments.FOLDER if _room(segments.FOLDER) >= needed else None
-            self._folder, self._held = segments.new_folder(where)
+            where = cleanup.FOLDER if _room(cleanup.FOLDER) >= needed else None
+            self._folder, self._held = cleanup.new_folder(where)
         path = os.path.join(self._folder, file)
         self._names[path] = name
         return path
@@ -134,7 +134,7 @@ def load(path: str) -> Any:
     """The array of a `.npy` file that is about to be removed: its memory stays as long as somebody has it."""
     import numpy
 
-    if path.startswith(segments.FOLDER):
+    if path.startswith(cleanup.FOLDER):
         with contextlib.suppress(ValueError):  # a file without numbers cannot be mapped
             return numpy.asarray(numpy.load(path, mmap_mode="r+"))
     return numpy.load(path)

@@ -51,8 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(words, joined)
     finally:
-        if (exit_hooks := sys.modules.get("tilewise.launch.exit_hooks")) is not None:
-            exit_hooks.run()
+        if (signals := sys.modules.get("tilewise.launch.signals")) is not None:
+            signals.run_kept()
 
 
 def _run(words: list[str], joined: Join | None) -> int:
@@ -65,7 +65,7 @@ def _run(words: list[str], joined: Join | None) -> int:
         _say(error)
         return error.exit_code
     except KeyboardInterrupt:
-        job = sys.modules.get("tilewise.launch.exit_hooks")
+        job = sys.modules.get("tilewise.launch.signals")
         _say(Interrupted(f"interrupted; {job.written() if job else 'nothing was written'}"))
         return Interrupted.exit_code
     except (BrokenPipeError, MemoryError, OSError) as error:

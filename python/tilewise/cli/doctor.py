@@ -19,7 +19,7 @@ from tilewise.cli.doctor_start import Finding
 from tilewise.cli.parse import parse
 from tilewise.lab.report.render.terminal import Screen, show
 from tilewise.launch import environment, launcher
-from tilewise.launch.describe import describe
+from tilewise.launch.constants import describe
 from tilewise.launch.join import Join
 from tilewise.machine import facts as machine
 from tilewise.machine import profile

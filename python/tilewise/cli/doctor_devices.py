@@ -11,7 +11,7 @@ from tilewise.cli.doctor_start import Finding
 from tilewise.lab.measurement import device_trial
 from tilewise.lab.measurement.points import ON_DEVICE
 from tilewise.launch import signals
-from tilewise.launch.describe import Device, devices, no_graphics
+from tilewise.launch.constants import Device, devices, no_graphics
 
 
 def findings(worker: str) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ import msgspec
 from tilewise.base.errors import TilewiseError
 from tilewise.base.units import listing
 from tilewise.launch import diagnose, job, join, launcher, signals, slurm
-from tilewise.launch.guardian import Guardian
+from tilewise.launch.cleanup import Guardian
 from tilewise.launch.supervise import Supervisor
 from tilewise.machine import allocation
 

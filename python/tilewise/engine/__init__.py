@@ -19,10 +19,10 @@ def run(request: Request, listener: Listener | None = None) -> Record:
     and the message says what was written.
     """
     from tilewise.engine.session import session
-    from tilewise.launch import exit_hooks
+    from tilewise.launch import signals
 
     try:
         with session() as opened:
             return opened.run(request, listener)
     finally:
-        exit_hooks.run()
+        signals.run_kept()

@@ -21,7 +21,7 @@ from tilewise.files.region import Region, Source
 from tilewise.files.style import PLAIN
 from tilewise.files.target import Target, require_replaceable, written_warnings
 from tilewise.launch import launcher
-from tilewise.launch.describe import describe
+from tilewise.launch.constants import describe
 from tilewise.launch.join import Join
 from tilewise.machine.described import facts_of
 from tilewise.machine.facts import of_ranks

@@ -23,7 +23,7 @@ from tilewise.files.losses import loss_text
 from tilewise.files.region import Region, Source
 from tilewise.files.stacks import whole_shape
 from tilewise.files.target import Target
-from tilewise.launch.events import Done, SliceDone, Verification
+from tilewise.launch.events import Done, RankPlace, SliceDone, Verification
 from tilewise.launch.job import Job, Stack, Variant
 from tilewise.launch.launcher import Start
 from tilewise.launch.record import (
@@ -33,7 +33,6 @@ from tilewise.launch.record import (
     Matrix,
     OutputSeconds,
     PeakMemory,
-    Place,
     Rates,
     Record,
     RecordVariant,
@@ -112,7 +111,7 @@ def record_of(
         peak_rss_bytes=_memory(done),
         needed_bytes=need.node,
         ranks_working=sum(rank.working for rank in done.ranks),
-        placement=[Place(rank.rank, rank.host, rank.pid, rank.cpus, rank.node) for rank in done.ranks],
+        placement=[RankPlace(rank.rank, rank.host, rank.pid, rank.cpus, rank.node) for rank in done.ranks],
         predicted_seconds=foreseen.as_dict() if foreseen else None,
         verification=_proof(done, plan),
         result=done.result,

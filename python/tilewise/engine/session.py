@@ -34,9 +34,9 @@ from tilewise.engine.request import Listener, Request
 from tilewise.engine.side_files import SideFile
 from tilewise.engine.site import site_of
 from tilewise.files.unchanged import Inputs
-from tilewise.launch import diagnose, exit_hooks, hung, job, launcher, signals, worker
+from tilewise.launch import diagnose, job, launcher, signals, worker
+from tilewise.launch.cleanup import Guardian
 from tilewise.launch.events import Done
-from tilewise.launch.guardian import Guardian
 from tilewise.launch.join import Join, end_all, foreign
 from tilewise.launch.outcome import Outcome
 from tilewise.launch.record import Record, encode
@@ -66,7 +66,6 @@ def session(
     opened = Session(joined, time.perf_counter() if begin is None else begin)
     if joined is not None:
         _require_our_launcher(joined)
-    exit_hooks.admit(signals.NOTHING)
     with signals.watched(ending) as opened.caught:
         try:
             yield opened
@@ -118,7 +117,7 @@ class Session:
                 else:
                     raise
                 listener.retrying(error, left)
-                exit_hooks.run()
+                signals.run_kept()
                 request = msgspec.structs.replace(request, resume=True)
             finally:
                 if output.begun is not None:
@@ -244,7 +243,7 @@ class Session:
                 failure = disk_failure(f"{target.name if target else output.folder} cannot be made", raised)
             _clean(output, [trace, kept], failure, caught)
             if guardian is not None:  # until we have said why, we may be killed, and it says at least that
-                exit_hooks.later(guardian.dismiss)
+                signals.keep(guardian.dismiss)
             raise failure from None
         finally:
             decoding.remove()
@@ -280,7 +279,7 @@ class Session:
             on_progress=listener.update,
             on_chatter=listener.chatter,
             on_snapshot=name_snapshot,
-            on_standstill=lambda hang: listener.warning(hung.standstill(hang)),
+            on_standstill=lambda hang: listener.warning(hang.standstill()),
             on_survived=lambda event: listener.warning(diagnose.survived(event)),
         )
         return supervisor.run(job.encode(sent))
@@ -337,9 +336,7 @@ def _start(plan: Plan, joined: Join | None, survives: bool, numbers: bool) -> la
 
 def _admit(output: JobOutput[Any], caught: signals.Signals) -> None:
     """Whatever interrupts us from here on says what was written."""
-    said = claim.verdict(output.claims)
-    caught.admit(said)
-    exit_hooks.admit(said)
+    caught.admit(claim.verdict(output.claims))
 
 
 def _clean(
@@ -374,7 +371,7 @@ def _clean(
 
 def _require_our_launcher(joined: Join) -> None:
     if joined.nodes > 1 and worker.find() is None:  # others may have one, and wait for us
-        exit_hooks.later(end_all)
+        signals.keep(end_all)
     program = launcher.find_worker()
     if foreign(joined, program.mpi):
         raise launcher.foreign(joined, program)

@@ -16,28 +16,16 @@ import msgspec
 from tilewise.base import processes
 from tilewise.base.errors import UsageError
 from tilewise.base.units import parse_time
-from tilewise.launch import shown_phase
 from tilewise.launch.events import Beat
+from tilewise.launch.outcome import Hang
+from tilewise.launch.worker import PHASE
 
 SILENCE = 30.0  # seconds without a beat after which a rank hangs, unless the user says otherwise
 STANDSTILL = 60.0  # seconds in which no rank moves until we say so, where the user has set no deadline
 LEAST = 3.0  # seconds: ranks beat every second, and a busy host is late now and then
+_PHASES = ("input", "compute", "exchange", "output", "verify")  # each begins with another letter
+_RANK = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")  # as each launcher numbers them
 _GAP = 0.5  # seconds between two looks that count; in the rest we did not listen
-
-
-class Hang(msgspec.Struct):
-    """Ranks that hang, by what each said last. `silent`: they do not beat any more; else no rank moved.
-
-    `since` is when that began, in seconds of the epoch, `seconds` how long ago we have listened since then;
-    `states` are the kernel's letters for those on this host that are silent. `others` move, or may.
-    """
-
-    silent: bool
-    ranks: list[Beat]
-    others: list[Beat]
-    since: float
-    seconds: float
-    states: dict[int, str] = {}
 
 
 class _Rank(msgspec.Struct):
@@ -74,7 +62,7 @@ class Beats:
 
     @property
     def heard(self) -> set[int]:
-        """The processes on this host of which one was."""
+        """PIDs on this host that have sent a heartbeat."""
         return {one.beat.pid for one in self._ranks.values() if _is_here(one.beat)}
 
     def forget(self, pid: int, host: str) -> None:
@@ -145,7 +133,7 @@ def parse_deadline(text: str) -> float:
 
 def _seen(beat: Beat) -> Beat:
     """The beat with the phase that the rank is in by now, where we see it."""
-    phase = shown_phase.of(beat.pid) if _is_here(beat) else None
+    phase = shown_phase(beat.pid) if _is_here(beat) else None
     return beat if phase is None else msgspec.structs.replace(beat, phase=phase, call="", waits="")
 
 
@@ -156,3 +144,40 @@ def _is_here(beat: Beat) -> bool:
 def _traced(beat: Beat) -> bool:
     """Whether a debugger holds that rank, as far as we see it."""
     return _is_here(beat) and processes.is_traced(beat.pid)
+
+
+def shown_phase(pid: int) -> str | None:
+    """Return the phase of rank `pid` of this host, empty outside of a job; None where it cannot be seen.
+
+    It is one letter of the rank's environment, as the kernel shows that in /proc; the worker changes it in
+    place, so that it can be seen when the rank is stopped, and says nothing.
+    """
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            words = file.read().split(b"\0")
+    except OSError:
+        return None
+    begin = f"{PHASE}=".encode()
+    letter = next((word[len(begin) :].decode() for word in words if word.startswith(begin)), None)
+    if letter is None:
+        return None
+    return next((phase for phase in _PHASES if phase[0] == letter), "")
+
+
+def stopped_ranks(mark: str, alone: int, heard: set[int]) -> list[Beat]:
+    """Return a beat of each stopped rank of this host with `mark` in its environment that `heard` lacks.
+
+    `alone` is the only rank, which no launcher has started and numbered, or 0.
+    Reads the state of every process of this host, and the environment of those that are stopped.
+    """
+    name, _, value = mark.partition("=")
+    found = []
+    for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        if not entry.isdigit() or int(entry) in heard or processes.state(int(entry)) != "T":
+            continue
+        environment = processes.environment(int(entry))
+        numbers = [environment[each] for each in _RANK if environment.get(each, "").isdigit()]
+        if environment.get(name) == value and (numbers or int(entry) == alone):
+            rank = int(numbers[0]) if numbers else 0
+            found.append(Beat(rank=rank, host=os.uname().nodename, pid=int(entry)))
+    return found

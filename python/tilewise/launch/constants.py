@@ -1,6 +1,7 @@
-"""The worker's constants that plans go by, as its build left them in `build.json`.
+"""Facts that the worker tells: its constants, which plans go by, and what it finds on this host.
 
-They stand in the C++ headers, each beside its code; `cpp/tilewise/worker/constants.cpp` lists them.
+The build leaves the constants in `build.json`. They stand in the C++ headers, each beside its code, and
+`cpp/tilewise/worker/constants.cpp` lists them. What it finds here it is asked for, without starting ranks.
 """
 
 from __future__ import annotations
@@ -8,30 +9,33 @@ from __future__ import annotations
 import functools
 import json
 import os
+import subprocess
 from typing import Any, TypeVar
 
 import msgspec
 
 from tilewise.base.errors import UsageError
+from tilewise.base.undecodable import UNDECODABLE
 from tilewise.launch import worker
 
-_Room = TypeVar("_Room", bound=msgspec.Struct)
+_Section = TypeVar("_Section", bound=msgspec.Struct)
 _NAMED = "constants"  # the member of build.json
+_PATIENCE = 60.0  # seconds for one process to start and to leave
 
 
-def constants(room: str, kind: type[_Room]) -> _Room:
-    """The constants `room.name`, such as `multiply.panel_width`, for each field `name` of `kind`.
+def constants(section: str, kind: type[_Section]) -> _Section:
+    """The constants `section.name`, such as `multiply.panel_width`, for each field `name` of `kind`.
 
     They are those of the worker that jobs will be given to. Where that is missing, or nothing lies beside it,
     they are the package's, and a worker that has others refuses the job. Raises UsageError where no build has
     left any, or where one of them is missing.
     """
-    wanted: _Room = _read(os.environ.get("TILEWISE_WORKER"), room, kind)
+    wanted: _Section = _read(os.environ.get("TILEWISE_WORKER"), section, kind)
     return wanted
 
 
 class Seam(msgspec.Struct, frozen=True):
-    """Of the seam itself, which `docs/reference/seam.md` describes; seconds but for the first."""
+    """Constants of the protocol in `docs/reference/seam.md`; in seconds but for the first."""
 
     job_window: int  # bytes of a job that go out before the worker says what it has read
     line_patience: int  # without an answer, after which a host counts as lost
@@ -40,7 +44,7 @@ class Seam(msgspec.Struct, frozen=True):
 
 
 def seam() -> Seam:
-    """Those of the seam."""
+    """Return the constants of the protocol."""
     return constants("seam", Seam)
 
 
@@ -51,7 +55,7 @@ def digest() -> int:
 
 
 @functools.cache
-def _read(named: str | None, room: str, kind: type[_Room]) -> _Room:
+def _read(named: str | None, section: str, kind: type[_Section]) -> _Section:
     found = _built(named)
     if found is None:
         raise UsageError(
@@ -59,14 +63,14 @@ def _read(named: str | None, room: str, kind: type[_Room]) -> _Room:
             "tilewise doctor, or install tilewise again",
         )
     path, values = found
-    lead = f"{room}."
+    lead = f"{section}."
     try:
         return msgspec.convert(
             {name.removeprefix(lead): value for name, value in values.items() if name.startswith(lead)}, kind
         )
     except msgspec.ValidationError as wrong:
         raise UsageError(
-            f"{path} does not have the constants of {room} that this tilewise wants: {wrong}",
+            f"{path} does not have the constants of {section} that this tilewise wants: {wrong}",
             "install tilewise again: the worker is of another build",
         ) from None
 
@@ -89,3 +93,66 @@ def _places() -> list[str]:
     """Where it may lie, best first: beside the worker, else where the package's own would."""
     programs = [*filter(None, [worker.find()]), *worker.candidates(), *worker.places()]
     return [os.path.join(os.path.dirname(program), worker.FACTS) for program in programs]
+
+
+class Device(msgspec.Struct, frozen=True, kw_only=True):
+    """A graphics processor: `name` has its number and UUID, `compute` is its generation, `memory` in bytes.
+
+    `migrates`: pages of managed memory move when somebody touches them. `peers` are devices whose memory it
+    reaches.
+    """
+
+    name: str
+    compute: str = ""
+    memory: int = 0
+    unified_addressing: bool = False
+    managed: bool = False
+    migrates: bool = False
+    peers: list[int] = []
+
+
+class Devices(msgspec.Struct, frozen=True, kw_only=True):
+    """What the driver of graphics processors says: the CUDA that it offers, and `trouble` if there is none.
+
+    `simulated`: it is the driver of the tests.
+    """
+
+    driver: str = ""
+    trouble: str = ""
+    simulated: bool = False
+    devices: list[Device] = []
+
+
+def describe(path: str) -> tuple[dict[str, Any] | None, str]:
+    """What the worker at `path` says of itself; None, and its last words, where it cannot be started."""
+    try:
+        said = subprocess.run(
+            [path, "--describe"], capture_output=True, text=True, timeout=_PATIENCE, check=False
+        )
+        described = json.loads(said.stdout) if said.returncode == 0 else None
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None, ""
+    if isinstance(described, dict):
+        return described, ""
+    return None, "".join(said.stderr.strip().splitlines()[-1:])
+
+
+def devices(path: str) -> Devices:
+    """What graphics processors the worker at `path` finds here; this opens their driver."""
+    try:
+        said = subprocess.run(
+            [path, "--devices"], capture_output=True, text=True, timeout=_PATIENCE, check=False
+        )
+        if said.returncode == 0:
+            return msgspec.json.decode(said.stdout, type=Devices)
+        why = f"the worker ended with {said.returncode} when it looked"
+    except (OSError, *UNDECODABLE) as error:
+        why = f"the worker cannot be asked: {error}"
+    except subprocess.TimeoutExpired:
+        why = f"the driver did not answer within {_PATIENCE:g} s"
+    return Devices(trouble=why)
+
+
+def no_graphics(found: Devices) -> str:
+    """Why there are no buffers on a graphics processor; empty where there are."""
+    return "" if found.devices else f"no graphics processor ({found.trouble})"

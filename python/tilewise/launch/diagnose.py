@@ -6,12 +6,20 @@ import os
 import re
 import signal
 
-from tilewise.base.errors import RunError, StartError, Stopped, TilewiseError, UsageError, VerificationError
+from tilewise.base.errors import (
+    BY_ERRNO,
+    RunError,
+    StartError,
+    Stopped,
+    TilewiseError,
+    UsageError,
+    VerificationError,
+)
 from tilewise.base.units import listing, plural
-from tilewise.launch import advice, causes, constants, hung, join, slurm, unstarted
+from tilewise.launch import causes, constants, join, slurm
 from tilewise.launch.events import Failed, Survived
 from tilewise.launch.launcher import NAMES, Start
-from tilewise.launch.outcome import Outcome
+from tilewise.launch.outcome import STOPPED, Outcome
 
 _HYDRA_PID = re.compile(r"PID (\d+) RUNNING AT (\S+)")
 _HYDRA_CODE = re.compile(r"EXIT CODE: (\d+)")
@@ -21,6 +29,29 @@ _OPEN_MPI_5 = re.compile(r"process rank (\d+) .*?exited on\s+signal (\d+)")
 _SRUN = re.compile(
     r"task (\d+): .*?(Killed|Terminated|Segmentation fault|Aborted|Exited with exit code (\d+))"
 )
+_AGAIN = "run again with -v"
+_LONGER = "a longer --timeout; tilewise plan … predicts how long the job takes"
+_MEMORY = "fewer ranks, or a --memory cap; a larger limit of the container or batch job, where it has one"
+# What to do next, by the kind of error that a rank reports, and by the signal that killed one.
+_OF_KIND = {
+    "memory": "fewer ranks, or a smaller --memory cap",
+    "io": "check that the file is complete and its disk healthy, then run again",
+    "mpi": causes.START,
+    "launcher": "tilewise doctor, or another --launcher",
+    "internal": "run again with -v, and report this with what it prints",
+}
+_OF_SIGNAL: dict[int, str] = {
+    signal.SIGKILL: "find out what killed it: an operator, a batch system, or the kernel (its log then says "
+    "'out of memory'; fewer ranks or a --memory cap need less)",
+    signal.SIGTERM: "find out what ended it: a batch system's limit, or an operator",
+    signal.SIGINT: "find out what interrupted that rank alone; to end a job, interrupt tilewise",
+    signal.SIGXCPU: "ulimit -t unlimited, or fewer repetitions: its limit of processor time was reached",
+    signal.SIGBUS: "a disk or /dev/shm may be full (see df), or an input may have shrunk while it was read",
+    signal.SIGSEGV: "run again with -v and report this; where ulimit -s is small, a larger one",
+    signal.SIGABRT: "run again with -v to see what the ranks printed",
+    signal.SIGFPE: "run again with -v and report this",
+    signal.SIGILL: "TILEWISE_KERNELS=baseline, where that host's processor is older; else report this",
+}
 _EXITS: dict[str, type[TilewiseError]] = {
     "usage": UsageError,
     "memory": UsageError,
@@ -37,6 +68,16 @@ def error_of(outcome: Outcome, timeout: float | None, start: Start | None = None
     if isinstance(error, RunError) and start is not None and start.remote and not told:
         error.message += _where(outcome, error.message)
     return error
+
+
+def advice_of_failure(kind: str, number: int) -> str:
+    """Return what to try after a failure of that kind, with the system's reason, or 0."""
+    return BY_ERRNO.get(number) or _OF_KIND.get(kind, "")
+
+
+def advice_of_signal(number: int) -> str:
+    """Return what to try after a rank was killed by that signal."""
+    return _OF_SIGNAL.get(number, _AGAIN)
 
 
 def survived(event: Survived) -> str:
@@ -67,25 +108,25 @@ def _what_happened(outcome: Outcome, timeout: float | None, start: Start | None)
     if ours and outcome.stopped and not (outcome.hang is not None and "T" in outcome.hang.states.values()):
         return _launcher_stopped(outcome.stopped)
     if outcome.hang is not None:
-        return hung.error_of(outcome.hang)
+        return outcome.hang.error()
     if outcome.timed_out:
         return _timed_out(outcome, timeout, start)
     if outcome.unstarted is not None:
-        return unstarted.too_late(outcome, f"not all ranks had started after {outcome.unstarted:g} s", start)
+        return causes.too_late(outcome, f"not all ranks had started after {outcome.unstarted:g} s", start)
     if outcome.signalled is not None and outcome.lost is None:  # else it was we who ended that rank
         told = outcome.signalled
-        return _killed(outcome, _rank(outcome, told.rank), told.number, told.phase, start)
+        return _killed(outcome, outcome.rank_name(told.rank), told.number, told.phase, start)
     if outcome.hung:
         return RunError(
             "the job finished but its ranks did not end in time, so its result is discarded",
             "run again; with -v to see what the ranks print, if it happens again",
         )
     if outcome.lost is not None:
-        return unstarted.lost(outcome, start) if outcome.started is None else _lost(outcome, outcome.lost)
+        return causes.lost(outcome, start) if outcome.started is None else _lost(outcome, outcome.lost)
     if outcome.returncode != 0:
         return _died(outcome, start)
     if outcome.record is None and outcome.started is None and start is not None and start.chosen:
-        return unstarted.nothing(outcome, start)
+        return causes.nothing(outcome, start)
     if outcome.record is None:
         return RunError("the ranks ended without a result", "run again with -v to see what they printed")
     return None
@@ -97,12 +138,12 @@ def _reported(outcome: Outcome, failed: Failed, start: Start | None) -> Tilewise
         return Stopped(failed.message)
     message = re.sub(rf"^rank {failed.rank}: ", "", failed.message)
     if failed.rank >= 0 and not re.search(rf"\brank {failed.rank}\b", message):
-        host = _host(outcome, failed.rank)
+        host = outcome.host_of(failed.rank)
         if kind is not UsageError or failed.rank > 0:
             message = f"rank {failed.rank}{f' on {host}' if host else ''}: {message}"
     if failed.kind == "launcher" and start is not None:
         return kind(message, _our_launcher(start))
-    return kind(message, failed.advice or advice.of_failure(failed.kind, failed.errno))
+    return kind(message, failed.advice or advice_of_failure(failed.kind, failed.errno))
 
 
 def _our_launcher(start: Start) -> str:
@@ -118,12 +159,12 @@ def _our_launcher(start: Start) -> str:
 def _timed_out(outcome: Outcome, timeout: float | None, start: Start | None) -> RunError:
     begun = f"the job took longer than --timeout {timeout:g} seconds and was ended"
     if outcome.started is None:
-        return unstarted.too_late(outcome, f"{begun} while its ranks were starting", start)
+        return causes.too_late(outcome, f"{begun} while its ranks were starting", start)
     stopped = [rank for rank, state in outcome.states.items() if state in ("T", "t")]
     waiting = [r for r, state in outcome.states.items() if state == "D" and r not in outcome.where]
     mute = [r for r in outcome.states if r not in {*outcome.where, *stopped, *waiting}]
     sentences = [
-        f"{listing([_rank(outcome, rank) for rank in ranks])} {what}"
+        f"{listing([outcome.rank_name(rank) for rank in ranks])} {what}"
         for ranks, what in (
             (stopped, "was stopped by a signal or a debugger"),
             (waiting, "waited for a disk or a file server"),
@@ -135,20 +176,20 @@ def _timed_out(outcome: Outcome, timeout: float | None, start: Start | None) -> 
     for rank, phase in sorted(outcome.where.items()):
         phases.setdefault(phase or "start", []).append(rank)
     if len(phases) == 1 and not sentences:
-        return RunError(f"{begun}, in {next(iter(phases))}", advice.LONGER)
+        return RunError(f"{begun}, in {next(iter(phases))}", _LONGER)
     for phase, ranks in sorted(phases.items(), key=lambda each: len(each[1])):
-        who = _rank(outcome, ranks[0]) if len(ranks) == 1 else plural(len(ranks), "rank")
+        who = outcome.rank_name(ranks[0]) if len(ranks) == 1 else plural(len(ranks), "rank")
         sentences.append(f"{who} in {phase}")
     if not sentences and outcome.phase:
-        return RunError(f"{begun}, in {outcome.phase}", advice.LONGER)
+        return RunError(f"{begun}, in {outcome.phase}", _LONGER)
     where = f": {'; '.join(sentences)}" if sentences else ""
-    return RunError(begun + where, advice.STOPPED if stopped else advice.LONGER)
+    return RunError(begun + where, STOPPED if stopped else _LONGER)
 
 
 def _launcher_stopped(pids: list[int]) -> RunError:
     """What ranks say, and news of their end, come through these processes."""
     who = f"the launcher (pid {listing([str(pid) for pid in pids])})"
-    return RunError(f"{who} was stopped by a signal; all ranks were ended", advice.STOPPED)
+    return RunError(f"{who} was stopped by a signal; all ranks were ended", STOPPED)
 
 
 def _silent(hosts: list[str]) -> RunError:
@@ -167,7 +208,7 @@ def _lost(outcome: Outcome, host: str) -> RunError:
             "run again; with -v to see what the launcher prints, if it happens again",
         )
     seen = outcome.first_gone
-    who = _rank(outcome, seen) if seen is not None and seen >= 0 else f"a rank on {host or 'another host'}"
+    who = outcome.rank_name(seen) if seen is not None and seen >= 0 else f"a rank on {host or 'another host'}"
     if (number := _srun_signal("\n".join(outcome.chatter), seen)) is not None:
         return _killed(outcome, who, number, "")
     return RunError(
@@ -183,7 +224,7 @@ def _died(outcome: Outcome, start: Start | None) -> TilewiseError:
     done = " after its result was made" if outcome.record is not None else ""
     message = f"{who} ended with exit code {outcome.returncode}{done}"
     if outcome.started is None:
-        return unstarted.died(outcome, message, start)
+        return causes.died(outcome, message, start)
     said = causes.last_words(outcome.chatter)
     printed = f"; last output: {said}" if said else ""
     return RunError(message + printed, "run again with -v to see what the ranks printed")
@@ -193,7 +234,7 @@ def _killed(outcome: Outcome, who: str, number: int, phase: str, start: Start | 
     done = " after its result was made" if outcome.record is not None else f" in {phase}" if phase else ""
     message = f"{who} was killed by {_signal_name(number)}{done}"
     if outcome.started is None and number in (signal.SIGBUS, signal.SIGSEGV, signal.SIGABRT):
-        short = unstarted.short_of(outcome, message)
+        short = causes.short_of(outcome, message)
         # On one host it is want of memory, and no chance.
         again = start is not None and start.remote and not start.launcher.joined
         return StartError(short.message, short.advice) if again else short
@@ -202,25 +243,25 @@ def _killed(outcome: Outcome, who: str, number: int, phase: str, start: Start | 
         return RunError(
             f"{message}; the kernel of this host ran out of memory and killed "
             f"{'a process' if count == 1 else f'{count} processes'} meanwhile",
-            advice.MEMORY,
+            _MEMORY,
         )
-    return RunError(message, advice.of_signal(number))
+    return RunError(message, advice_of_signal(number))
 
 
 def _victim(outcome: Outcome, text: str) -> tuple[str, int | None]:
     """Who died, and of which signal: from the launcher's banner, else from the child's own exit."""
     if match := _OPEN_MPI.search(text):
-        return _rank(outcome, int(match[1])), int(match[4])
+        return outcome.rank_name(int(match[1])), int(match[4])
     if match := _OPEN_MPI_5.search(text):
-        return _rank(outcome, int(match[1])), int(match[2])
+        return outcome.rank_name(int(match[1])), int(match[2])
     if match := _HYDRA_PID.search(text):
         who = _rank_of(outcome, int(match[1]), match[2])
         seen = outcome.first_gone
         # It may name any rank that it killed itself; which ended first we know of hosts with lines to us.
-        if seen is not None and seen >= 0 and match[2] in (_host(outcome, seen), *outcome.called):
-            same = _host(outcome, seen) == match[2]
-            return _rank(outcome, seen), _hydra_signal(text, match.end()) if same else None
-        if seen is not None and _host(outcome, 0) == match[2]:
+        if seen is not None and seen >= 0 and match[2] in (outcome.host_of(seen), *outcome.called):
+            same = outcome.host_of(seen) == match[2]
+            return outcome.rank_name(seen), _hydra_signal(text, match.end()) if same else None
+        if seen is not None and outcome.host_of(0) == match[2]:
             who = f"a rank on {match[2]}"
         return who, _hydra_signal(text, match.end())
     if match := _SRUN.search(text):
@@ -229,8 +270,8 @@ def _victim(outcome: Outcome, text: str) -> tuple[str, int | None]:
             if outcome.first_gone is not None and outcome.first_gone >= 0
             else int(match[1])
         )
-        return _rank(outcome, first), _srun_signal(text, first)
-    ranks = outcome.started.ranks if outcome.started else []
+        return outcome.rank_name(first), _srun_signal(text, first)
+    ranks = outcome.places
     alone = (
         f"rank 0 (pid {ranks[0].pid} on {ranks[0].host})"
         if len(ranks) == 1
@@ -257,20 +298,8 @@ def _hydra_signal(text: str, begin: int) -> int | None:
     return int(code[1]) if code and int(code[1]) in (signal.SIGKILL, signal.SIGTERM) else None
 
 
-def _rank(outcome: Outcome, number: int) -> str:
-    for rank in outcome.started.ranks if outcome.started else []:
-        if rank.rank == number:
-            return f"rank {number} (pid {rank.pid} on {rank.host})"
-    return f"rank {number}"
-
-
-def _host(outcome: Outcome, number: int) -> str:
-    ranks = outcome.started.ranks if outcome.started else []
-    return next((rank.host for rank in ranks if rank.rank == number), "")
-
-
 def _rank_of(outcome: Outcome, pid: int, host: str) -> str:
-    for rank in outcome.started.ranks if outcome.started else []:
+    for rank in outcome.places:
         if rank.pid == pid:
             return f"rank {rank.rank} (pid {pid} on {host})"
     return f"a rank (pid {pid} on {host})"

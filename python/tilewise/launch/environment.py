@@ -6,8 +6,7 @@ import os
 from collections.abc import Mapping
 
 from tilewise.launch import slurm
-from tilewise.launch.mpi_tuning import ALGORITHMS, YIELDING
-from tilewise.launch.one_node import ONE_NODE
+from tilewise.launch.worker import ALGORITHMS, ONE_NODE, YIELDING
 from tilewise.machine import cpu
 from tilewise.machine.facts import Facts
 

@@ -13,22 +13,18 @@ MARK = b"\x1e"  # begins every line that is ours; all else is a library's chatte
 
 
 class RankPlace(msgspec.Struct):
-    """Where one rank runs; `cpus` is what it is bound to."""
-
-    rank: int
-    host: str
-    pid: int
-    cpus: Any = None
-
-
-class RankFacts(msgspec.Struct):
-    """One rank at the end of its job. `peak_rss_bytes` is the most memory it ever held."""
+    """Place of one rank; `cpus` is what it is bound to, `node` numbers the hosts."""
 
     rank: int
     host: str
     pid: int
     cpus: Any = None
     node: int = 0
+
+
+class RankDone(RankPlace):
+    """One rank at the end of its job. `peak_rss_bytes` is the most memory it ever held."""
+
     peak_rss_bytes: int = 0
     working: bool = True
     elements: int = 0
@@ -151,7 +147,7 @@ class Done(msgspec.Struct, tag="record", tag_field="event"):
     """What was done; lists have one number a rank, times are seconds. `exchange` is the one that was used.
     Of a stack, `slices` have what is said of each."""
 
-    ranks: list[RankFacts]
+    ranks: list[RankDone]
     seconds: dict[str, list[float]]
     samples: list[dict[str, float]] = []
     bytes: dict[str, list[int]] = {}

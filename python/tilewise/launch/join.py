@@ -110,14 +110,11 @@ def follow(join: Join, is_job: bool) -> int:
         return _leave(trouble)
     if path is None or foreign(join, worker.build_facts(path).get("mpi", "wheel")):
         return 0  # rank 0 sees it too; an exit code of ours might make the launcher kill it before it says so
-    from tilewise.launch import shown_phase
-    from tilewise.launch.mpi_tuning import YIELDING
-
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as rank 0's worker has it
     if join.local > (os.cpu_count() or 1):
-        for name, value in YIELDING.items():
+        for name, value in worker.YIELDING.items():
             os.environ.setdefault(name, value)
-    os.environ[shown_phase.VARIABLE] = shown_phase.NONE
+    os.environ[worker.PHASE] = worker.NO_PHASE
     sys.stdout.flush()
     try:
         os.execv(path, [path, "--expect", str(join.size), "--joined"])
@@ -142,11 +139,31 @@ def end_all() -> None:
     so we say what MPI_Abort says to it.
     """
     if in_step(os.environ):
-        from tilewise.launch import step
-
-        step.cancel(gently=True)
+        cancel_step(gently=True)
     elif (descriptor := os.environ.get("PMI_FD", "")).isdigit():
         with contextlib.suppress(OSError):
             os.write(int(descriptor), b"cmd=init pmi_version=1 pmi_subversion=1\n")
             os.read(int(descriptor), 4096)
             os.write(int(descriptor), b"cmd=abort exitcode=2\n")
+
+
+def cancel_step(gently: bool = False) -> None:
+    """Ask Slurm to end the step that we are in, without waiting, as that ends us; `gently`: all may clear up.
+
+    Without it, srun waits for a node that does not answer, or for a daemon of its own that was killed, until
+    Slurm itself gives them up. Outside of a step nothing is done: a batch script is not ours to end.
+    """
+    job = os.environ.get("SLURM_JOB_ID", "")
+    if not (job.isdigit() and in_step(os.environ)):
+        return
+    import shutil
+    import subprocess
+
+    if (scancel := shutil.which("scancel")) is not None:
+        subprocess.Popen(
+            [scancel, *(["--signal=TERM"] if gently else []), f"{job}.{os.environ['SLURM_STEP_ID']}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )

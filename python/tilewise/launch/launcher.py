@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import functools
 import os
 import re
@@ -16,7 +15,7 @@ from typing import Any
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.launch import environment, lines, slurm, worker
+from tilewise.launch import environment, slurm, worker
 from tilewise.launch.job import Variant
 from tilewise.launch.join import Join
 from tilewise.machine import allocation
@@ -179,7 +178,7 @@ class OpenMpi(_Mpiexec):
         listed = ",".join(f"{host}:{count}" for host, count in Counter(dealt).items())
         where = ["--host", listed, "--map-by", "node" if place == "node" else "slot"]
         # Unlike the others it passes on only variables of its own.
-        names = [*environment.for_other_hosts(variables), lines.RUN, lines.FRONT]
+        names = [*environment.for_other_hosts(variables), worker.RUN, worker.FRONT]
         return [*where, *(word for name in names for word in ("-x", name))]
 
     def crowding(self, oversubscribed: bool) -> list[str]:
@@ -494,29 +493,3 @@ def _is_wheels(worker: Worker, program: str) -> bool:
 def _in_batch() -> bool:
     """Return whether a batch system may have given us other hosts, which launchers find by themselves."""
     return any(key in os.environ for key in ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"))
-
-
-def spawn(start: Start) -> subprocess.Popen[bytes]:
-    """Start the command in its own process group, with pipes for its three streams; it dies with us.
-
-    No code of ours runs between fork and exec: threads, such as a progress bar's, may hold any lock then.
-    Raises UsageError when the program cannot be started.
-    """
-    program = start.command[0]
-    missing = os.sep in program and not os.access(program, os.X_OK)
-    try:
-        if missing:
-            raise OSError(errno.ENOENT if not os.path.exists(program) else errno.EACCES, "")
-        return subprocess.Popen(
-            worker.tied(start.command),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=start.environment,
-            # A rank of somebody else's job talks to its launcher over an inherited descriptor.
-            close_fds=not start.launcher.joined,
-        )
-    except OSError as error:
-        raise UsageError(
-            f"{program} cannot be started: {os.strerror(error.errno or 0)}", "tilewise doctor"
-        ) from None

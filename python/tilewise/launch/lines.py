@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from tilewise.launch import constants
+from tilewise.launch.worker import FRONT
 
 _HERE, _ELSEWHERE = 256, 4096  # ranks that are let in
 _STRANGERS = 256  # of these, callers at a time that have yet to say who they are
@@ -39,8 +40,6 @@ _SPARED = 64  # descriptors that the front needs for other things
 _LOST, _LEAVE = b"L", b"E"
 _UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN)
 _INTERNAL = ("127.", "::1", "fe80:")  # addresses that only this host or cable knows by that number
-RUN = "TILEWISE_RUN"  # the variable by which ranks on this host find the front, and we all that was started
-FRONT = "TILEWISE_FRONT"  # the variable by which ranks on other hosts find it
 
 
 class End(msgspec.Struct, frozen=True):

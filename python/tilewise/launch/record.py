@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tilewise.launch.events import Verification
+from tilewise.launch.events import RankPlace, Verification
 from tilewise.machine.disturbance import Disturbance
 
 
@@ -134,16 +134,6 @@ class RecordVariant(msgspec.Struct, frozen=True):
     hints: dict[str, str] = {}
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Where one rank ran."""
-
-    rank: int
-    host: str
-    pid: int
-    cpus: Any
-    node: int
-
-
 class Storage(msgspec.Struct, frozen=True):
     """Where a file lay: kind of file system, and whether the page cache held it before the job."""
 
@@ -218,7 +208,7 @@ class Record(msgspec.Struct, kw_only=True):
     peak_rss_bytes: PeakMemory
     needed_bytes: int
     ranks_working: int
-    placement: list[Place]
+    placement: list[RankPlace]
     predicted_seconds: dict[str, float] | None
     verification: Verification | None
     result: dict[str, Any]

@@ -1,4 +1,7 @@
-"""Turns Ctrl-C, SIGTERM and SIGHUP into one `Interrupted`, at a moment when nothing is half done."""
+"""Interrupts: Ctrl-C, SIGTERM and SIGHUP become one `Interrupted`, when nothing is half done.
+
+What might end the command itself is kept until it has said how it ended.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,24 @@ from tilewise.base.errors import Interrupted
 
 NOTHING = "nothing was written"
 _CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_kept: list[Callable[[], object]] = []
+_written = [NOTHING]  # for an interrupt that comes when nobody catches it any more
+
+
+def written() -> str:
+    """Return what was written, in half a sentence."""
+    return _written[0]
+
+
+def keep(action: Callable[[], object]) -> None:
+    """Keep `action` until the command's last words are out."""
+    _kept.append(action)
+
+
+def run_kept() -> None:
+    """Run what was kept, the last first."""
+    while _kept:
+        _kept.pop()()
 
 
 class Signals:
@@ -70,7 +91,7 @@ class Signals:
         """From here on what is raised says what was `written`, as does what was raised already."""
         if self._interrupted is not None:
             self._interrupted.message = self._interrupted.message.replace(self._written, written)
-        self._written = written
+        self._written = _written[0] = written
 
 
 @contextmanager
@@ -81,6 +102,7 @@ def watched(ending: bool = True) -> Iterator[Signals]:
     no signals, and nothing is changed.
     """
     signals = Signals()
+    _written[0] = NOTHING
     old = {}
     for number in _CAUGHT if threading.current_thread() is threading.main_thread() else ():
         previous = signal.getsignal(number)

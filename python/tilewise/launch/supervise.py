@@ -14,8 +14,9 @@ import msgspec
 
 from tilewise.base import processes
 from tilewise.base.errors import Interrupted
-from tilewise.launch import child_end, exit_hooks, segments, shown_phase, slurm, step, unheard
-from tilewise.launch.beats import Beats, Hang
+from tilewise.launch import cleanup, signals, slurm, worker
+from tilewise.launch.beats import Beats, stopped_ranks
+from tilewise.launch.child import Feed, close_streams, let_go, spawn
 from tilewise.launch.events import (
     Beat,
     Event,
@@ -28,12 +29,11 @@ from tilewise.launch.events import (
     Survived,
     split_line,
 )
-from tilewise.launch.feed import Feed
-from tilewise.launch.launcher import Start, spawn
-from tilewise.launch.lines import RUN, Lines, Pieces
-from tilewise.launch.outcome import Outcome
+from tilewise.launch.join import cancel_step
+from tilewise.launch.launcher import Start
+from tilewise.launch.lines import Lines, Pieces
+from tilewise.launch.outcome import Hang, Outcome
 from tilewise.launch.rank_pidfds import RankPidfds
-from tilewise.launch.signals import Signals
 
 _TICK = 0.05
 _AFTER_ERROR = 3.0  # seconds a job may take to end once it said that it failed
@@ -58,7 +58,7 @@ class Supervisor:
         self,
         start: Start,
         program: str,
-        signals: Signals,
+        caught: signals.Signals,
         *,
         timeout: float | None = None,
         deadline: float | None = None,
@@ -70,15 +70,15 @@ class Supervisor:
         on_survived: Callable[[Survived], None] = lambda event: None,
     ) -> None:
         # No two runs have the same: one child is started by this process at a time.
-        self._mark = f"{RUN}={os.getpid()}-{time.monotonic_ns()}"
+        self._mark = f"{worker.RUN}={os.getpid()}-{time.monotonic_ns()}"
         name, _, value = self._mark.partition("=")
         self._lines = Lines(value, start.ranks, start.remote, self._line, start.hosts)
-        phase = {shown_phase.VARIABLE: shown_phase.NONE}
+        phase = {worker.PHASE: worker.NO_PHASE}
         told = {**start.environment, **phase, name: value, **self._lines.environment}
         self._start = msgspec.structs.replace(start, environment=told)
         self._joined = start.launcher.joined
         self._program = program
-        self._signals = signals
+        self._signals = caught
         self._timeout = timeout
         self._on_running = on_running
         self._on_progress = on_progress
@@ -120,16 +120,16 @@ class Supervisor:
             raise
         finally:
             if self._joined and not self._agreed():
-                exit_hooks.later(step.cancel)
+                signals.keep(cancel_step)
             if child is not None and not self._waited_for():
-                child_end.close(child)
+                close_streams(child)
             if not self._waited_for():
                 self._lines.close()
         if self._waited_for():
             # What ends a rank by accident makes the launcher kill us: that comes when we have said why.
             if self._outcome.lost is not None or self._outcome.hang is not None:
                 self._end_others(well=False)
-            exit_hooks.later(lambda: child_end.let_go(child, self._lines, self._outcome))
+            signals.keep(lambda: let_go(child, self._lines, self._outcome))
             return self._outcome
         returncode = child.wait()
         survived = self._start.survives and self._outcome.record is not None
@@ -146,7 +146,7 @@ class Supervisor:
                 os.set_blocking(stream.fileno(), False)
                 selector.register(stream, selectors.EVENT_READ)
             os.set_blocking(child.stdin.fileno(), False)
-            self._feed.begin(selector, child.stdin, job)
+            self._feed.open(selector, child.stdin, job)
             bell = processes.pidfd(child.pid)
             if bell is not None:
                 selector.register(bell, selectors.EVENT_READ)
@@ -165,12 +165,12 @@ class Supervisor:
                         if key.fd in rung:
                             continue
                         if key.fileobj is child.stdin:
-                            self._feed.hand_on(selector)
+                            self._feed.write(selector)
                         elif key.fileobj is bell:
                             selector.unregister(bell)
                         else:
                             self._read(selector, key)
-                    self._feed.go_on(selector)
+                    self._feed.resume(selector)
                     if self._outcome.started is None:
                         self._hear_stopped(child.pid)
                         if self._start.proxies:
@@ -180,7 +180,7 @@ class Supervisor:
                         pidfds.watch(self._outcome.started.ranks, child.pid)
                     if not told:
                         told = True
-                        segments.sweep()
+                        cleanup.sweep()
                         self._on_running()
                     now = time.monotonic()
                     if gone_at is None and child.poll() is not None:
@@ -282,7 +282,7 @@ class Supervisor:
         if time.monotonic() > self._look_by:
             self._look_by = time.monotonic() + _LOOK
             alone = child if self._start.launcher.alone else 0
-            for beat in unheard.stopped(self._mark, alone, self._beats.heard):
+            for beat in stopped_ranks(self._mark, alone, self._beats.heard):
                 self._beats.hear(beat)
 
     def _ask_ranks(self) -> None:
@@ -387,11 +387,11 @@ class Supervisor:
         if not well and not joined:
             left += processes.marked(self._mark)
         if left and joined and not well:
-            exit_hooks.later(lambda: processes.kill(left))
+            signals.keep(lambda: processes.kill(left))
         elif left:
             processes.kill(left)
         if not well:
-            segments.sweep()
+            cleanup.sweep()
 
     def _pids(self) -> list[int]:
         """Pids of ranks on this host; those on others are their launcher's to end."""

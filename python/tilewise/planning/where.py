@@ -18,7 +18,7 @@ import msgspec
 from tilewise.base.errors import UsageError
 from tilewise.base.units import listing, plural
 from tilewise.launch import launcher
-from tilewise.launch.events import RankFacts, RankPlace
+from tilewise.launch.events import RankPlace
 from tilewise.launch.join import Join
 from tilewise.machine.allocation import Allocation, Node, deal, read_hosts
 from tilewise.machine.facts import Facts
@@ -183,7 +183,7 @@ def _among(listed: tuple[Node, ...], granted: Allocation, path: str) -> tuple[No
 _SHOWN = 4  # hosts that are named
 
 
-def misplaced(spread: Spread, ranks: Sequence[RankPlace] | Sequence[RankFacts]) -> str:
+def misplaced(spread: Spread, ranks: Sequence[RankPlace]) -> str:
     """What is wrong with where ranks are, or an empty string.
 
     Who shares a host with whom is what counts: a host may have other names than the plan knows.

@@ -16,7 +16,7 @@ from tilewise.cli.measure_flags import MeasureFlags
 from tilewise.lab.measurement import compute, files, memory, messages
 from tilewise.lab.measurement.points import Launch
 from tilewise.lab.measurement.request import Request
-from tilewise.launch import describe
+from tilewise.launch import constants
 from tilewise.launch.launcher import find_worker
 from tilewise.machine.allocation import granted
 from tilewise.machine.topology import Core, Topology
@@ -110,14 +110,14 @@ def test_hosts_that_slurm_grants() -> None:
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (describe.Devices(trouble="no driver"), "no driver"),
-        (describe.Devices(driver="13.0", devices=[describe.Device(name="one")]), ""),
+        (constants.Devices(trouble="no driver"), "no driver"),
+        (constants.Devices(driver="13.0", devices=[constants.Device(name="one")]), ""),
     ],
 )
 def test_buffers_without_a_graphics_processor_are_not_run(
-    tmp_path: Path, found: describe.Devices, said: str
+    tmp_path: Path, found: constants.Devices, said: str
 ) -> None:
-    why = describe.no_graphics(found)
+    why = constants.no_graphics(found)
     assert said in why and bool(said) == bool(why)
     request = Request(kinds=("file",), buffers=["malloc", "pinned", "managed"])
     for launch in files.launches(request, FACTS, "/x/s", why):
@@ -126,7 +126,7 @@ def test_buffers_without_a_graphics_processor_are_not_run(
 
 
 def test_graphics_processors_that_are_not_there(tilewise: Tilewise) -> None:
-    if not describe.no_graphics(describe.devices(find_worker().path)):
+    if not constants.no_graphics(constants.devices(find_worker().path)):
         pytest.skip("there is a graphics processor")
     words = (
         "measure",

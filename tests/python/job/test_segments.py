@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Tilewise
-from tilewise.launch import segments
+from tilewise.launch import cleanup
 
 pytestmark = pytest.mark.skipif(
     not os.path.isdir("/dev/shm"), reason="this system keeps shared memory elsewhere"
@@ -35,29 +35,29 @@ def test_what_is_swept(tmp_path: Path) -> None:
         mapped = mmap.mmap(file.fileno(), 4096)
     real = time.time
     with open(tmp_path / "mpich_shm_open", "r+b"), pytest.MonkeyPatch.context() as patch:
-        swept = segments.sweep(str(tmp_path))
+        swept = cleanup.sweep(str(tmp_path))
         assert {Path(path).name for path in swept} == {"mpich_shm_1_0", "mpich_shar_tmpA", "ucx_shm_posix_1f"}
         patch.setattr(time, "time", lambda: real() + 61)
-        assert {Path(path).name[:6] for path in segments.sweep(str(tmp_path))} == {"vader_"}
+        assert {Path(path).name[:6] for path in cleanup.sweep(str(tmp_path))} == {"vader_"}
     mapped.close()
-    assert len(segments.sweep(str(tmp_path))) == 2
+    assert len(cleanup.sweep(str(tmp_path))) == 2
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"matrix.npy", "mpich_shm_link", "mpich_shm_folder"}
 
 
 def test_arrays_of_the_dead_are_swept(tmp_path: Path) -> None:
-    living, lock = segments.new_folder(str(tmp_path))
+    living, lock = cleanup.new_folder(str(tmp_path))
     (Path(living) / "a.npy").write_bytes(bytes(64))
-    assert segments.sweep(str(tmp_path)) == [] and os.listdir(living) == ["a.npy"]
+    assert cleanup.sweep(str(tmp_path)) == [] and os.listdir(living) == ["a.npy"]
     os.close(lock)  # as the system does for whoever dies
-    assert segments.sweep(str(tmp_path)) == [living] and not os.path.exists(living)
+    assert cleanup.sweep(str(tmp_path)) == [living] and not os.path.exists(living)
 
 
 def test_segments_of_somebody_else_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mpich_shm_1_0").touch()
-    os.close(segments.new_folder(str(tmp_path))[1])
+    os.close(cleanup.new_folder(str(tmp_path))[1])
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    assert segments.sweep(str(tmp_path)) == []
+    assert cleanup.sweep(str(tmp_path)) == []
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -118,4 +118,4 @@ def _held() -> set[str]:
 
 def _swept() -> set[str]:
     """What nobody held any more: others run jobs here, too."""
-    return {Path(path).name for path in segments.sweep()}
+    return {Path(path).name for path in cleanup.sweep()}

@@ -28,7 +28,7 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import npy, npy_plain
 from tilewise.launch import environment, launcher
 from tilewise.launch.job import Variant
-from tilewise.launch.one_node import ONE_NODE
+from tilewise.launch.worker import ONE_NODE
 
 HEAVY = {"argparse", "jinja2", "numpy", "psutil", "rich", "tempfile", "secrets", "socket", "shutil"}
 NPY = {"tilewise.files.formats.npy", "tilewise.files.formats.npy_plain"}

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 from tilewise.base.errors import UsageError
 from tilewise.base.units import parse_time
-from tilewise.launch import beats, diagnose, hung
-from tilewise.launch.beats import Beats, Hang, parse_deadline
+from tilewise.launch import beats, diagnose
+from tilewise.launch.beats import Beats, parse_deadline
 from tilewise.launch.events import Beat
-from tilewise.launch.outcome import Outcome
+from tilewise.launch.outcome import Hang, Outcome
 
 Pass = Callable[..., Hang | None]
 
@@ -105,7 +105,7 @@ def test_what_others_wait_for(passing: Pass) -> None:
     passing(judge, 1, *ranks)
     hang = passing(judge, 10, *ranks)
     assert hang is not None and [beat.rank for beat in hang.ranks] == [2]
-    said = hung.error_of(hang)
+    said = hang.error()
     assert "rank 2 (pid 102 on n2) in input (MPI_File_read_all, pread64 /nfs/A.npy)" in said.message
     assert "3 ranks wait for that" in said.message and "file server" in said.advice
 

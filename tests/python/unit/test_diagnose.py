@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from stopwatch import within
 from tilewise.base.errors import RunError, StartError, UsageError, VerificationError
-from tilewise.launch import advice, diagnose, exit_hooks, launcher
+from tilewise.launch import diagnose, launcher
 from tilewise.launch.events import Done, Failed, RankPlace, Signalled, Started
 from tilewise.launch.outcome import Outcome
-from tilewise.launch.signals import Signals, watched
+from tilewise.launch.signals import Signals, run_kept, watched
 from tilewise.launch.supervise import Supervisor
 
 BANNER = ["=   PID 102 RUNNING AT node7", "=   EXIT CODE: 9"]
@@ -141,8 +141,8 @@ def test_what_is_said_and_advised(outcome: dict[str, Any], said: str, advised: s
 def test_every_failure_has_its_advice() -> None:
     for kind in ("io", "mpi", "launcher", "internal", "memory"):
         for number in (0, *errno.errorcode):
-            assert advice.of_failure(kind, number)
-    assert all(advice.of_signal(number) for number in range(1, 32))
+            assert diagnose.advice_of_failure(kind, number)
+    assert all(diagnose.advice_of_signal(number) for number in range(1, 32))
 
 
 def supervised(words: list[str], **more: Any) -> Outcome:
@@ -172,7 +172,7 @@ def test_the_launcher_that_ends_us_has_not_the_last_word() -> None:
         outcome = Supervisor(start, "/no/worker", signals, timeout=20).run(b"{}")
         os.kill(os.getpid(), signal.SIGTERM)  # as srun -K does, when it hears of the rank later than we
         signals.check()
-    exit_hooks.run()
+    run_kept()
     error = diagnose.error_of(outcome, None)
     assert error is not None and "rank 5 was killed by signal 9" in error.message
 
@@ -182,7 +182,7 @@ def test_a_launcher_that_ends_the_others_is_not_the_cause(dies: str) -> None:
     # Rank 1 dies, srun -K ends rank 0, and what that one says comes first.
     rank = """
 import json, os, socket, sys, time
-from tilewise.launch.lines import RUN
+from tilewise.launch.worker import RUN
 own, child = os.getpid(), os.fork()
 held = socket.socket(socket.AF_UNIX)
 held.connect("\\0tilewise-" + os.environ[RUN])
@@ -199,7 +199,7 @@ else:
     with watched(ending=False) as signals:
         start = launcher.Start([sys.executable, "-c", rank], os.environ.copy(), launcher.JOINED, ranks=2)
         outcome = Supervisor(start, "/no/worker", signals, timeout=20).run(b"{}")
-    exit_hooks.run()
+    run_kept()
     error = diagnose.error_of(outcome, None)
     assert error is not None and re.search(r"rank 1 \(pid \d+ on \S+\) ended before", error.message)
 

@@ -15,7 +15,7 @@ from tilewise.lab.measurement.request import Request
 from tilewise.lab.measurement.result import Disturbance, Level, Line, Matrix, Measurement
 from tilewise.lab.measurement.terms import terms_of
 from tilewise.lab.statistics.summary import Summary
-from tilewise.launch.events import Done, RankFacts
+from tilewise.launch.events import Done, RankDone
 from tilewise.launch.job import Point, Stop
 from tilewise.machine import network, profile
 from tilewise.machine.model import Cost, Model, Piece
@@ -119,7 +119,7 @@ def test_ranks_that_were_to_be_on_two_hosts(tmp_path: Path) -> None:
     launch = points.Launch(what="m", kind="ping", ranks=2, level="node", stop=Stop(), asks=[])
 
     def done(*hosts: str) -> Done:
-        ranks = [RankFacts(rank=rank, host=host, pid=1) for rank, host in enumerate(hosts)]
+        ranks = [RankDone(rank=rank, host=host, pid=1) for rank, host in enumerate(hosts)]
         return Done(ranks=ranks, seconds={})
 
     run.check_hosts(launch, done("a", "b"))

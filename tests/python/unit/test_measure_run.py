@@ -11,7 +11,7 @@ from tilewise.lab.measurement import lines, run
 from tilewise.lab.measurement.points import Launch, PlannedPoint
 from tilewise.lab.measurement.result import Disturbance
 from tilewise.launch import launcher
-from tilewise.launch.events import Done, Failed, RankFacts
+from tilewise.launch.events import Done, Failed, RankDone
 from tilewise.launch.job import Point, Stop
 from tilewise.launch.outcome import Outcome
 from tilewise.launch.signals import Signals
@@ -41,7 +41,7 @@ class Worker:
             for point in job["measure"]["points"]
         ]
         result = {"points": points} if self.answer is None else self.answer
-        ranks = [RankFacts(rank=rank, host="h", pid=1) for rank in range(job["variant"]["ranks"])]
+        ranks = [RankDone(rank=rank, host="h", pid=1) for rank in range(job["variant"]["ranks"])]
         return Outcome(record=Done(ranks=ranks, seconds={}, result=result))
 
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from conftest import wait_for
 from tilewise.base import processes
-from tilewise.launch import launcher
+from tilewise.launch.child import spawn
 from tilewise.launch.launcher import Start
 
 # Half a gibibyte takes the kernel some time to free.
@@ -30,7 +30,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def started(folder: Path, *words: str) -> subprocess.Popen[bytes]:
-    return launcher.spawn(Start([*words], {**os.environ, "HERE": str(folder)}))
+    return spawn(Start([*words], {**os.environ, "HERE": str(folder)}))
 
 
 def pids_in(folder: Path) -> list[int]:

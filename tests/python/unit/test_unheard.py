@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from conftest import wait_for
 from tilewise.base import processes
-from tilewise.launch import unheard
+from tilewise.launch.beats import stopped_ranks
 from tilewise.launch.events import Beat
 
 MARK = f"TILEWISE_RUN=test-{os.getpid()}"
@@ -34,16 +34,16 @@ def asleep(*variables: str, stop: bool = True) -> Iterator[int]:
 def test_one_that_is_stopped_is_named_by_its_launchers_number() -> None:
     for name in ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"):
         with asleep(MARK, f"{name}=3") as pid:
-            assert unheard.stopped(MARK, 0, set()) == [Beat(rank=3, host=os.uname().nodename, pid=pid)]
-            assert unheard.stopped(MARK, 0, {pid}) == [], "it has beaten"
+            assert stopped_ranks(MARK, 0, set()) == [Beat(rank=3, host=os.uname().nodename, pid=pid)]
+            assert stopped_ranks(MARK, 0, {pid}) == [], "it has beaten"
 
 
 def test_the_only_rank_has_no_number() -> None:
     with asleep(MARK) as pid:
-        assert unheard.stopped(MARK, 0, set()) == [], "it is the launcher"
-        assert [beat.rank for beat in unheard.stopped(MARK, pid, set())] == [0]
+        assert stopped_ranks(MARK, 0, set()) == [], "it is the launcher"
+        assert [beat.rank for beat in stopped_ranks(MARK, pid, set())] == [0]
 
 
 def test_nobody_else_is_taken_for_a_rank() -> None:
     with asleep("TILEWISE_RUN=other", "PMI_RANK=3"), asleep(MARK, "PMI_RANK=3", stop=False):
-        assert unheard.stopped(MARK, 0, set()) == []
+        assert stopped_ranks(MARK, 0, set()) == []

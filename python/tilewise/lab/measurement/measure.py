@@ -21,8 +21,8 @@ from tilewise.lab.measurement.result import Level, Measurement
 from tilewise.lab.measurement.run import Runner, RunResult
 from tilewise.lab.measurement.scratch import Scratch
 from tilewise.launch import environment, signals
-from tilewise.launch.describe import devices, no_graphics
-from tilewise.launch.guardian import Guardian
+from tilewise.launch.cleanup import Guardian
+from tilewise.launch.constants import devices, no_graphics
 from tilewise.launch.launcher import find_worker
 from tilewise.launch.record import Storage
 from tilewise.machine import allocation, cpu, network, storage, topology

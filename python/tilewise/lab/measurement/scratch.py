@@ -8,7 +8,7 @@ import tempfile
 
 from tilewise.base.claim import Claim
 from tilewise.base.errors import UsageError
-from tilewise.launch.guardian import Guardian
+from tilewise.launch.cleanup import Guardian
 
 _LEAD = "the measurement was killed and its sample files are removed"
 

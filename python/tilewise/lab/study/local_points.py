@@ -19,7 +19,7 @@ from tilewise.lab.study.points import Point, expand
 from tilewise.lab.study.store import Environment
 from tilewise.lab.study.study import Study
 from tilewise.launch import worker
-from tilewise.launch.describe import Devices
+from tilewise.launch.constants import Devices
 from tilewise.machine import storage
 from tilewise.machine.facts import gather, of_ranks
 
@@ -75,7 +75,7 @@ def points_of(
 
 def _graphics(worker: str) -> Devices:
     """Graphics processors that the worker can have buffers on."""
-    from tilewise.launch.describe import devices
+    from tilewise.launch.constants import devices
 
     return devices(worker)
 
