@@ -17,7 +17,8 @@ from tilewise import files
 from tilewise.base.errors import RunError, UsageError
 from tilewise.base.owner import new_owner
 from tilewise.files.contents import contents
-from tilewise.files.formats import zarr_chunks
+from tilewise.files.formats import zarr as zarr_format
+from tilewise.files.formats import zarr_new
 from tilewise.files.formats.zarr_new import rectangles
 from tilewise.files.output import create
 from tilewise.files.region import Source
@@ -170,14 +171,14 @@ def test_packed_chunks_are_unpacked_by_zarr_python(
 def test_too_many_chunks_are_copied_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = matrix((9, 8))
     stored(tmp_path / "A.zarr", numbers, 3, (1, 1))
-    monkeypatch.setattr(zarr_chunks, "TILES_MAX", 71)
+    monkeypatch.setattr(zarr_format, "TILES_MAX", 71)
     assert files.inspect(str(tmp_path / "A.zarr")).encoded
     assert numpy.array_equal(loaded(tmp_path / "A.zarr"), numbers)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_what_we_write_zarr_python_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str) -> None:
-    monkeypatch.setattr(zarr_chunks, "BYTES", 1 << 10)
+    monkeypatch.setattr(zarr_new, "BYTES", 1 << 10)
     for dtype, shape in itertools.product(("float64", "complex128", "uint8"), [*SHAPES, (0, 5), (5, 0)]):
         path, numbers = tmp_path / f"{dtype}{shape}.zarr", matrix(shape, dtype)
         for each in (numbers, numbers[::-1].copy()):
@@ -196,7 +197,7 @@ def test_chunks_are_alike_and_bounded() -> None:
         (_, high), (_, wide) = cut[0]
         covered = sum((rows[1] - rows[0]) * (columns[1] - columns[0]) for rows, columns in cut)
         assert covered == shape[0] * shape[1] and len(cut) < 40_000
-        assert high * wide * 8 <= max(zarr_chunks.BYTES, 2 * covered * 8 / (1 << 14))
+        assert high * wide * 8 <= max(zarr_new.BYTES, 2 * covered * 8 / (1 << 14))
         assert len(cut) * high * wide <= covered * 1.1
 
 

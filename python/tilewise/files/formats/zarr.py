@@ -1,10 +1,18 @@
-"""The Zarr format: a folder with a file for each chunk; plain chunks are read and written in place."""
+"""The Zarr format: a folder with a file for each chunk; plain chunks are read and written in place.
+
+shape (4, 6), chunks of (3, 4): a chunk is stored whole        [:, 5] of three dimensions: a tile has gaps
+    c.0.0  ▇▇▇▇   c.0.1  ▇▇··                                     c.0.0.0  ·· ▇▇▇ ·· ▇▇▇
+    c.1.0  ▇▇▇▇   c.1.1  ▇▇··      · nobody reads
+           ····          ····
+"""
 
 from __future__ import annotations
 
 import base64
 import contextlib
 import math
+import os
+import stat
 import struct
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -12,11 +20,10 @@ import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.base.units import bytes_text, plural
-from tilewise.files.checks import not_applied, numbers_bytes, printable
+from tilewise.files.checks import missing, not_applied, numbers_bytes, pick, printable
 from tilewise.files.dtypes import ALL, ITEMSIZE
 from tilewise.files.formats import Format
-from tilewise.files.formats import zarr_chunks as chunks
-from tilewise.files.formats.zarr_metadata import Stored
+from tilewise.files.formats.zarr_metadata import FILE, Node, Stored, read_node, steps, stored
 from tilewise.files.formats.zarr_new import (
     check_folder,
     claim_of,
@@ -26,9 +33,9 @@ from tilewise.files.formats.zarr_new import (
     place,
     rectangles,
 )
-from tilewise.files.formats.zarr_store import arrays, choose, folder_of, root
 from tilewise.files.region import Source, Tile
-from tilewise.files.slices import part_of, where, write_blocks
+from tilewise.files.regular import cannot_read, require_regular
+from tilewise.files.slices import Part, part_of, where, write_blocks
 from tilewise.files.stacks import Selection
 
 if TYPE_CHECKING:
@@ -51,49 +58,58 @@ FORMAT = Format(
     numbers=ALL, member="array", orders=("C", "F"), folder=True, whole=True, sliced=True, reproducible=False
 )
 
+TILES_MAX = 100_000  # of an input; more are copied into one file first
+_LISTED = 10_000  # folders that are looked at to find the arrays
 _CHUNK_MAX = 1 << 31  # bytes; it is unpacked as a whole in the memory of the front
 _SHARD_MAX = 256 << 20  # bytes; of a larger one only the chunks that are read
 
 
 def inspect(path: str, name: str, member: str, selection: Selection | None = None) -> Source:
-    """The array called `member`, or the only 2-D one; each of its plain chunks must have the right size."""
-    member, stored = choose(path, name, member)
-    if not stored.dtype:
-        raise UsageError(f"{name} holds {stored.kind}, but numbers were expected: {', '.join(ITEMSIZE)}")
-    matrix = part_of(stored.shape, name, selection)
-    numbers_bytes(1, math.prod(stored.shape), stored.dtype, name)
-    packed, count = stored.packed, chunks.count_of(stored, matrix)
-    if not packed and count > chunks.TILES_MAX:
+    """Find the array called `member`, or the only matrix; plain chunks must have their full size."""
+    member, array = _choose(path, name, member)
+    if not array.dtype:
+        raise UsageError(f"{name} holds {array.kind}, but numbers were expected: {', '.join(ITEMSIZE)}")
+    part = part_of(array.shape, name, selection)
+    numbers_bytes(1, math.prod(array.shape), array.dtype, name)
+    high, wide = part.of_matrix(array.chunks)
+    count = -(-part.rows // max(1, high)) * -(-part.columns // max(1, wide))
+    packed = array.packed
+    if not packed and count > TILES_MAX:
         packed = f"in {plural(count, 'chunk')}"
-    if not packed and matrix.slices is not None:
+    if not packed and part.slices is not None:
         packed = "a stack in chunks"
     why = f"{printable(member or name)} is {packed}" if packed else ""
     source = Source(
         path=path,
         name=name,
-        dtype=stored.dtype,
+        dtype=array.dtype,
         format="zarr",
         member=member,
-        **where(matrix, 0, stored.dtype, "little", why),
-        warnings=not_applied(_attributes(stored)),
+        **where(part, 0, array.dtype, "little", why),
+        warnings=not_applied(_attributes(array)),
     )
     if packed:
         return source
-    tiles = chunks.tiles_of(stored, matrix, folder_of(path, member), name)
+    tiles = _tiles(array, part, _folder(path, member), name)
+    strides = [stride for stride, fixed in zip(array.strides, part.index, strict=True) if fixed is None]
+    notes = part.notes if part.is_list else ()
+    if unwritten := sum(not tile.path and 0 not in tile.shape for tile in tiles):
+        said = f"{unwritten} of {plural(len(tiles), 'chunk')} were never written, and hold the fill value"
+        notes = (*notes, said)
     return msgspec.structs.replace(
         source,
-        byte_order=stored.byte_order,
-        order=chunks.order_of(stored, matrix),
+        byte_order=array.byte_order,
+        order="F" if len(strides) == 2 and strides[0] < strides[1] else "C",
         tiles=tiles,
-        fill=stored.fill.hex(),
-        file_bytes=stored.chunk_bytes,
+        fill=array.fill.hex(),
+        file_bytes=array.chunk_bytes,
         encoded=False,
-        notes=(*(matrix.notes if matrix.is_list else ()), *_missing(tiles)),
+        notes=notes,
     )
 
 
 def decode(source: Source, out: BinaryIO) -> None:
-    """Reads blocks of at most 32 MiB, cut where the chunks are, by zarr-python."""
+    """Write the matrix by zarr-python, in blocks of at most 32 MiB that are cut where the chunks are."""
     try:
         import zarr  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
@@ -101,7 +117,7 @@ def decode(source: Source, out: BinaryIO) -> None:
             f"{source.name}: {source.notes[-1]}, which takes zarr-python, and that is not installed",
             "pip install 'tilewise[zarr]'",
         ) from None
-    array: Any = zarr.open_array(folder_of(source.path, source.member), mode="r")
+    array: Any = zarr.open_array(_folder(source.path, source.member), mode="r")
     assert source.part is not None
     shard, chunk = array.shards or array.chunks, array.chunks
     item = ITEMSIZE[source.dtype]
@@ -114,10 +130,10 @@ def decode(source: Source, out: BinaryIO) -> None:
 
 
 def contents(path: str, name: str) -> list[Content]:
-    """All arrays of a group, in the order of their names; none of a store that is an array itself."""
+    """List the arrays of a group, in the order of their names; none of a store that is an array itself."""
     from tilewise.files.contents import Content
 
-    if root(path, name).array:
+    if _root(path, name).array:
         return []
     return [
         Content(
@@ -127,22 +143,118 @@ def contents(path: str, name: str) -> list[Content]:
             f"in chunks of {'×'.join(map(str, array.chunks))}" + (array.packed and f", {array.packed}"),
             bool(array.dtype) and len(array.shape) == 2,
         )
-        for member, array in arrays(path, name)
+        for member, array in _arrays(path, name)
     ]
 
 
-def _missing(tiles: list[Tile]) -> tuple[str, ...]:
-    count = sum(not tile.path and 0 not in tile.shape for tile in tiles)
-    if not count:
-        return ()
-    return (f"{count} of {plural(len(tiles), 'chunk')} were never written, and hold the fill value",)
+def _root(path: str, name: str) -> Node:
+    """The array or group at `path`; UsageError where there is none."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        raise cannot_read(error, path, name) from None
+    if not stat.S_ISDIR(mode):
+        advice = ""
+        if stat.S_ISREG(mode):
+            with open(path, "rb") as file:
+                advice = f"unzip {name} -d FOLDER.zarr" if file.read(4) == b"PK\3\4" else ""
+        raise UsageError(f"{name} is a file, but a Zarr store is a folder", advice)
+    node = read_node(path, name)
+    if node is None:
+        raise UsageError(f"{name} is a folder without {FILE}, .zarray or .zgroup, so it is no Zarr store")
+    return node
 
 
-def _attributes(stored: Stored) -> dict[str, Any]:
+def _choose(path: str, name: str, member: str) -> tuple[str, Stored]:
+    """Pick the array called `member`, or the only matrix; the store itself has an empty name."""
+    node = _root(path, name)
+    parts = steps(member, name)
+    if not parts and node.array:
+        return "", stored(node, name)
+    if not parts:
+        inside = _arrays(path, name)
+        matrices = [each for each, array in inside if array.dtype and len(array.shape) == 2]
+        only = matrices if matrices or len(inside) != 1 else [inside[0][0]]
+        parts = steps(pick(name, path, "array", only), name)
+    found = read_node(os.path.join(path, *parts), name)
+    if found is None or not found.array:
+        raise missing(name, "array", member, [each for each, _ in _arrays(path, name)])
+    return "/" + "/".join(parts), stored(found, name)
+
+
+def _arrays(path: str, name: str) -> list[tuple[str, Stored]]:
+    """List all arrays below the group at `path`, sorted by name; links to folders are not followed."""
+    found, waiting, seen = [], [""], 0
+    while waiting and seen < _LISTED:
+        here = waiting.pop()
+        seen += 1
+        node = read_node(path + here, name + here)
+        if node is not None and node.array:
+            found.append((here or "/", stored(node, name + here)))
+        elif node is not None:
+            with os.scandir(path + here) as entries:
+                waiting += [
+                    f"{here}/{entry.name}"
+                    for entry in entries
+                    if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
+                ]
+    return sorted(found, key=lambda each: each[0])
+
+
+def _folder(path: str, member: str) -> str:
+    return os.path.join(path, member.lstrip("/"))
+
+
+def _tiles(array: Stored, part: Part, folder: str, name: str) -> list[Tile]:
+    """A tile for each chunk that has numbers of the matrix; those without a file have no path.
+
+    Raises UsageError for a chunk that is no file of the right size.
+    """
+    if part.rows * part.columns == 0:
+        return [Tile(path="", offset=0, rows=(0, part.rows), columns=(0, part.columns))]
+    high, wide = part.of_matrix(array.chunks)
+    dimensions = list(zip(part.index, array.chunks, array.strides, strict=True))
+    first = sum(fixed % chunk * stride for fixed, chunk, stride in dimensions if fixed is not None)
+    offset = first * (array.chunk_bytes // math.prod(array.chunks))
+    down, *across = (stride for fixed, _, stride in dimensions if fixed is None)
+    tiles = []
+    for i, row in enumerate(range(0, part.rows, high)):
+        for j, column in enumerate(range(0, part.columns, wide)):
+            of_matrix = iter((i, j))
+            key = array.key(
+                tuple(next(of_matrix) if fixed is None else fixed // chunk for fixed, chunk, _ in dimensions)
+            )
+            tiles.append(
+                Tile(
+                    path=_chunk(os.path.join(folder, key), f"{name}: its chunk {key}", array.chunk_bytes),
+                    offset=offset,
+                    rows=(row, min(row + high, part.rows)),
+                    columns=(column, min(column + wide, part.columns)),
+                    strides=(down, across[0] if across else 1),
+                )
+            )
+    return tiles
+
+
+def _chunk(path: str, what: str, size: int) -> str:
+    """The path of a chunk's file, empty where there is none; UsageError for one of another size."""
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        raise cannot_read(error, path, what) from None
+    require_regular(status.st_mode, what)
+    if status.st_size != size:
+        raise UsageError(f"{what} has {status.st_size} bytes where {size} were expected")
+    return path
+
+
+def _attributes(array: Stored) -> dict[str, Any]:
     """The attributes; a fill value that xarray has put into letters is a number again."""
-    attributes = dict(stored.attributes) if isinstance(stored.attributes, dict) else {}
+    attributes = dict(array.attributes) if isinstance(array.attributes, dict) else {}
     fill = attributes.get("_FillValue")
-    if stored.dtype.startswith("float") and isinstance(fill, str):
+    if array.dtype.startswith("float") and isinstance(fill, str):
         try:
             attributes["_FillValue"] = float(fill)  # NaN
         except ValueError:

@@ -1,4 +1,8 @@
-"""What the metadata of a Zarr array say, in version 2 or 3: shape, chunks and how numbers lie in them."""
+"""The metadata of a Zarr array, in version 2 or 3: its shape, its chunks and how numbers lie in plain ones.
+
+They are read here so that plain chunks need no library, and none is imported to look at a store. An array in
+packed chunks, or with an extension, is only described: zarr-python reads its numbers.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,8 @@ from tilewise.files.regular import open_regular
 FILE = "zarr.json"
 _BYTES_MAX = 64 << 20
 _KINDS = {"b": "uint", "i": "int", "u": "uint", "f": "float", "c": "complex"}
-_LETTERS = {
+_OTHERS = {"S": "strings", "U": "strings", "V": "raw bytes", "O": "objects", "M": "dates", "m": "durations"}
+_CODES = {
     "int8": "b",
     "int16": "h",
     "int32": "i",
@@ -32,7 +37,7 @@ _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 class Node(msgspec.Struct, frozen=True):
-    """An array or a group of version 2 or 3, with what its file of metadata says."""
+    """An array or a group of version 2 or 3, with the fields of its metadata."""
 
     version: int
     array: bool
@@ -62,7 +67,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def chunk_bytes(self) -> int:
-        """Of a chunk that is not packed."""
+        """Size of a plain chunk in bytes."""
         return math.prod(self.chunks) * ITEMSIZE[self.dtype]
 
     @property
@@ -106,8 +111,25 @@ class _Version3(msgspec.Struct):
     storage_transformers: list[Any] = []
 
 
+_KNOWN = (
+    "zarr_format",
+    "node_type",
+    "dimension_names",
+    "consolidated_metadata",
+    *_Version3.__struct_fields__,
+)
+
+
+def steps(member: str, name: str) -> list[str]:
+    """The folders that lead to `member`; UsageError where they would lead out of the store."""
+    parts = [part for part in member.split("/") if part]
+    if any(part in (".", "..") or "\0" in part for part in parts):
+        raise UsageError(f"{name} names {printable(member)}, which leads out of its store")
+    return parts
+
+
 def read_node(folder: str, name: str) -> Node | None:
-    """The array or group in `folder`, None where it is neither; UsageError for metadata that are broken."""
+    """Read the array or group in `folder`, None where it is neither; UsageError for broken metadata."""
     for file, version in ((FILE, 3), (".zarray", 2), (".zgroup", 2)):
         if not os.path.lexists(os.path.join(folder, file)):
             continue
@@ -127,7 +149,7 @@ def read_node(folder: str, name: str) -> Node | None:
 
 
 def stored(node: Node, name: str) -> Stored:
-    """How the array `node` is stored; UsageError where its metadata make no sense."""
+    """Tell how the array `node` is stored; UsageError where its metadata make no sense."""
     try:
         found = _version3(node, name) if node.version == 3 else _version2(node, name)
     except (msgspec.ValidationError, RecursionError) as error:
@@ -160,18 +182,18 @@ def _read(folder: str, file: str, name: str) -> dict[str, Any]:
 
 def _version2(node: Node, name: str) -> Stored:
     found = msgspec.convert(node.fields, _Version2)
-    match = re.fullmatch(r"([<>|])([biufc])(\d+)", found.dtype) if isinstance(found.dtype, str) else None
-    dtype = f"{_KINDS[match[2]]}{8 * int(match[3])}" if match else ""
+    said = found.dtype if isinstance(found.dtype, str) else "records"
+    match = re.match(r"([<>|])([A-Za-z])(\d*)", said)
+    dtype = f"{_KINDS.get(match[2], '')}{8 * int(match[3] or 0)}" if match else ""
     dtype = dtype if dtype in ITEMSIZE else ""
-    names = _names([found.filters or [], found.compressor or []], "id")
-    _refuse_pickle(names, name)
+    names = _names([found.filters or [], found.compressor or []], "id", name)
     order = "big" if match and match[1] == ">" else "little"
     axes = tuple(range(len(found.shape)))
     return Stored(
         shape=found.shape,
         chunks=found.chunks,
         dtype=dtype,
-        kind="" if dtype else _kind(found.dtype),
+        kind="" if dtype else _OTHERS.get(match[2] if match else "", printable(said)),
         byte_order=order,
         axes=axes if found.order == "C" else axes[::-1],
         prefix="" if found.shape else "0",
@@ -187,22 +209,20 @@ def _version3(node: Node, name: str) -> Stored:
     said = found.data_type if isinstance(found.data_type, str) else found.data_type.name
     dtype = {"bool": "uint8"}.get(said, said)
     dtype = dtype if dtype in ITEMSIZE else ""
+    _names(node.fields["codecs"], "name", name)
     codecs = [_Named(codec) if isinstance(codec, str) else codec for codec in found.codecs]
-    names = _names(node.fields["codecs"], "name")
-    _refuse_pickle(names, name)
     keys = found.chunk_key_encoding
     keys = _Named(keys) if isinstance(keys, str) else keys
     separator = keys.configuration.get("separator", "/" if keys.name == "default" else ".")
-    regular = found.chunk_grid.name == "regular"
-    chunks = found.chunk_grid.configuration.get("chunk_shape") if regular else [1] * len(found.shape)
+    chunks = found.chunk_grid.configuration.get("chunk_shape")
     axes, order, packed = _plain(codecs, len(found.shape))
     unknown = [
         key
         for key, value in node.fields.items()
         if key not in _KNOWN and not (isinstance(value, dict) and value.get("must_understand") is False)
     ]
-    if not regular:
-        packed = f"in a {printable(found.chunk_grid.name)} grid of chunks"
+    if found.chunk_grid.name != "regular":
+        packed, chunks = f"in a {printable(found.chunk_grid.name)} grid of chunks", [1] * len(found.shape)
     elif keys.name not in ("default", "v2") or separator not in (".", "/"):
         packed = f"in chunks that are named by {printable(keys.name)}"
     elif found.storage_transformers or unknown:
@@ -214,7 +234,7 @@ def _version3(node: Node, name: str) -> Stored:
         shape=found.shape,
         chunks=msgspec.convert(chunks, tuple[int, ...]),
         dtype=dtype,
-        kind="" if dtype else _kind(said),
+        kind="" if dtype else printable(said),
         byte_order=order,
         axes=axes,
         prefix="c" if keys.name == "default" else "" if found.shape else "0",
@@ -223,15 +243,6 @@ def _version3(node: Node, name: str) -> Stored:
         packed=packed,
         attributes=found.attributes,
     )
-
-
-_KNOWN = {
-    "zarr_format",
-    "node_type",
-    "dimension_names",
-    "consolidated_metadata",
-    *_Version3.__struct_fields__,
-}
 
 
 def _plain(codecs: list[_Named], dimensions: int) -> tuple[tuple[int, ...], str, str]:
@@ -252,50 +263,35 @@ def _plain(codecs: list[_Named], dimensions: int) -> tuple[tuple[int, ...], str,
     return axes, endian if endian in ("little", "big") else "", ""
 
 
-def _names(codecs: Any, key: str) -> list[str]:
-    """What the codecs are called, those within others too."""
-    if isinstance(codecs, str):
-        return [printable(codecs)] if key == "name" else []
+def _names(codecs: Any, key: str, name: str) -> list[str]:
+    """List the names of the codecs, and of those within others; UsageError for pickle."""
     if isinstance(codecs, list):
-        return [name for codec in codecs for name in _names(codec, key)]
-    if not isinstance(codecs, dict):
-        return []
-    inner = codecs.get("configuration", {})
-    nested = [inner.get(each, []) for each in ("codecs", "index_codecs")] if isinstance(inner, dict) else []
-    return [printable(str(codecs.get(key, "an unknown codec"))), *_names(nested, key)]
-
-
-def _refuse_pickle(names: list[str], name: str) -> None:
-    if any("pickle" in each.lower() for each in names):
+        return [each for codec in codecs for each in _names(codec, key, name)]
+    found, inner = codecs if isinstance(codecs, str) and key == "name" else "", {}
+    if isinstance(codecs, dict):
+        found, inner = str(codecs.get(key, "an unknown codec")), codecs.get("configuration", {})
+    if "pickle" in found.lower():
         raise UsageError(f"{name} is packed by pickle, which could run any program, so it is not read")
-
-
-def _kind(dtype: Any) -> str:
-    """What an array holds that holds no numbers of ours."""
-    said = dtype if isinstance(dtype, str) else "records"
-    letter = re.match(r"[<>|]([A-Za-z])", said)
-    known = {"S": "strings", "U": "strings", "V": "raw bytes", "O": "objects", "M": "dates", "m": "durations"}
-    return known.get(letter[1], printable(said)) if letter else printable(said)
+    nested = [inner.get(each, []) for each in ("codecs", "index_codecs")] if isinstance(inner, dict) else []
+    return [*([printable(found)] if found else []), *(_names(nested, key, name) if any(nested) else [])]
 
 
 def _fill(value: Any, dtype: str, order: str, name: str) -> bytes:
     """The bytes of a fill value in JSON: a number, a word, hexadecimal bits, or two of these if complex."""
-    mark = ">" if order == "big" else "<"
     if dtype.startswith("complex"):
         parts = value if isinstance(value, list) and len(value) == 2 else [value, 0]
-        real = f"float{4 * ITEMSIZE[dtype]}"
-        return b"".join(_fill(part, real, order, name) for part in parts)
+        return b"".join(_fill(part, f"float{4 * ITEMSIZE[dtype]}", order, name) for part in parts)
+    code, mark = _CODES[dtype.removeprefix("u")], ">" if order == "big" else "<"
+    code = code.upper() if dtype.startswith("u") else code
     try:
         if value is None:
             return bytes(ITEMSIZE[dtype])
         if isinstance(value, str) and value.startswith("0x"):
             return int(value, 16).to_bytes(ITEMSIZE[dtype], "big" if order == "big" else "little")
         if dtype.startswith("float"):
-            number = _NOT_FINITE[value] if isinstance(value, str) else float(value)
-            return struct.pack(mark + _LETTERS[dtype], number)
+            return struct.pack(mark + code, _NOT_FINITE[value] if isinstance(value, str) else float(value))
         if not isinstance(value, (int, float)) or value != int(value):
             raise ValueError
-        letter = _LETTERS[dtype.removeprefix("u")]
-        return struct.pack(mark + (letter.upper() if dtype.startswith("u") else letter), int(value))
+        return struct.pack(mark + code, int(value))
     except (ValueError, TypeError, KeyError, OverflowError, struct.error):
         raise UsageError(f"{name} has the fill value {printable(repr(value))}, which is no {dtype}") from None

@@ -8,6 +8,7 @@ A.zarr:/g/x where there is no A.zarr        where there is a group A.zarr/g
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import stat
@@ -23,9 +24,7 @@ from tilewise.base.staging import sync_path
 from tilewise.files.checks import printable
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import split_name
-from tilewise.files.formats import zarr_chunks as chunks
-from tilewise.files.formats.zarr_metadata import FILE, read_node
-from tilewise.files.formats.zarr_store import steps
+from tilewise.files.formats.zarr_metadata import FILE, read_node, steps
 from tilewise.files.headed import put_head
 from tilewise.files.region import Rectangle, Region, Tile
 
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 
 _MARK = "tilewise"  # the attribute by which our arrays are known
 _VERSION = 1
+BYTES = 8 << 20  # of a chunk
+_FILES = 1 << 14  # from so many on, chunks are larger
 _CHUNK = re.compile(r"c(\.[0-9]+){2}")
 
 
@@ -103,8 +104,22 @@ def old_entries(path: str, name: str) -> list[str]:
 
 
 def rectangles(shape: tuple[int, int], dtype: str) -> list[Rectangle]:
-    """How a new matrix is cut, whatever the ranks."""
-    return chunks.rectangles(shape, ITEMSIZE[dtype])
+    """Cut a new matrix into chunks that are all alike, up to the last ones, whatever the ranks."""
+    item = ITEMSIZE[dtype]
+    most = max(BYTES, math.prod(shape) * item // _FILES) // item
+    wide = _even(shape[1], max(math.isqrt(most), most // max(1, shape[0])))
+    high = _even(shape[0], most // wide)
+    cut = [
+        ((row, min(row + high, shape[0])), (column, min(column + wide, shape[1])))
+        for row in range(0, shape[0], high)
+        for column in range(0, shape[1], wide)
+    ]
+    return cut or [((0, shape[0]), (0, shape[1]))]
+
+
+def _even(extent: int, most: int) -> int:
+    """The extent of as few equal parts as there can be with `most` at most."""
+    return max(1, -(-extent // max(1, -(-extent // most))))
 
 
 def claim_of(target: Target, cut: list[Rectangle], identity: str) -> Claim:
