@@ -94,7 +94,6 @@ def test_results_that_cannot_be_read_are_a_wrong_request(here: InProcess, tmp_pa
     (tmp_path / "r" / "points.b.jsonl").symlink_to("/proc/self/mem")
     for words in (
         ("study", "show", "r"),
-        ("study", "query", "r"),
         ("study", "export", "r", "--csv", "-"),
         ("study", "compare", "r", "r"),
         ("report", "r", "-o", "o.html"),

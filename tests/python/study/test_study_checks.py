@@ -135,7 +135,7 @@ def test_files_count_as_input_bytes(tmp_path: Path) -> None:
     (tmp_path / "B.tiles" / "one").write_bytes(b"x" * 1000)
     text = f"command = 'multiply'\ninputs.A.path = '{tmp_path}/A.npy'\ninputs.B.path = '{tmp_path}/B.tiles'\n"
     (point,) = points(text + "limits = ['input_bytes <= 81127']")
-    assert point.reason == "needs inputs of at most 81127 bytes, not 81128 bytes"
+    assert point.reason == "needs input_bytes <= 81127; here input_bytes is 81128"
     (point,) = points(text + "limits = ['input_bytes <= 81128']")
     assert not point.reason
 

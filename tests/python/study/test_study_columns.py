@@ -65,7 +65,7 @@ def test_a_column_out_of_others(tmp_path: Path) -> None:
     assert (
         away.value is None
         and away.reason == table.look(4, "root").reason
-        and "at most 2, not 4" in away.reason
+        and "needs ranks <= 2; here ranks is 4" in away.reason
     )
     found = results.load(str(tmp_path))
     first, second = (judge(found, [table], claim) for claim in found.study.file.claims)

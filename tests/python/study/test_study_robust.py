@@ -85,7 +85,7 @@ def test_what_makes_sense_passes() -> None:
         "at('l', bytes=1) > 0 and cell('l', 1) > 0",
         "value('seconds.total.max', 'mean', ranks=1, io='root') > cores",
     ]
-    text = "".join(f'[[claims]]\ntext = "c"\nholds = "{claim}"\n' for claim in claims)
+    text = "".join(f'[[claims]]\ntext = "c"\nwords = "w"\nholds = "{claim}"\n' for claim in claims)
     made = study(f"{AXES}{TABLE}base = {{ranks = 1}}\nwhere = \"run == 'main'\"\n{FIGURES}{LINES}{text}")
     evaluation.check(made, points(AXES))
 

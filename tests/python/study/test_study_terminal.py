@@ -19,7 +19,7 @@ AXES = (
     "launches = 2\n"
     "[[tables]]\nname = 't'\ntitle = 'T'\n"
 )
-AWAY = "  not run: needs ranks below 4, not 4"
+AWAY = "  not run: needs ranks < 4; here ranks is 4"
 
 
 def shown(tmp_path: Path, text: str, factor: float = 1.0, width: int = 0) -> list[str]:

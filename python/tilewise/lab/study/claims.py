@@ -11,7 +11,6 @@ of a part of it is undecided.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -27,10 +26,10 @@ from tilewise.lab.study.expression import Expression, Missing, Scope, short
 from tilewise.lab.study.labels import labels_of
 from tilewise.lab.study.moves import moves_of
 from tilewise.lab.study.paths import reason_of
+from tilewise.lab.study.points import unmet
 from tilewise.lab.study.results import Measured, Results
 from tilewise.lab.study.schema import Claim, File, condition_of
 from tilewise.lab.study.tables import Table
-from tilewise.lab.study.wording import bounds, lack
 
 HOLDS, FAILS, UNDECIDED, UNTESTABLE = "holds", "fails", "undecided", "untestable"
 VERDICTS = {
@@ -81,6 +80,7 @@ def judge(results: Results, tables: list[Table], claim: Claim) -> Verdict:
         unit=claim.unit,
         holds=claim.holds,
         note=claim.note,
+        condition=claims_check.words_of(claim) or "as computed",
     )
     if claim.untestable:
         made.reason = claim.untestable
@@ -125,11 +125,8 @@ class _Judgement:
         """Fills in the verdict; Missing or UsageError where it cannot be computed."""
         made = self._made
         scope = self._scope()
-        with contextlib.suppress(Missing, UsageError):  # of what is not there
-            made.condition = bounds(self._holds, scope)
         if self._needs is not None and not self._needs.holds(scope):
-            shared = {name: self._read(text) for name, text in self._shared.items()}
-            made.reason = f"needs {self._needed}" if self._needed else lack(self._needs, scope, shared)
+            made.reason = unmet(self._needs, self._needed, scope)
             return
         self._looked.forget()
         if self._figure is not None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import keyword
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from tilewise.base.errors import UsageError
 from tilewise.lab.study.checks import check_figure
 from tilewise.lab.study.expression import FUNCTIONS, Called, Expression
+from tilewise.lab.study.points import HOLE
 from tilewise.lab.study.schema import AGGREGATES, Claim, TableWanted, Value, condition_of
 from tilewise.lab.study.study import Study, line_of
+
+_BOUND = r"figure (>=|<=|>|<) (-?[0-9.]+)"
+_SIGNS = {">": "above", "<": "below", ">=": "at least", "<=": "at most"}
 
 
 class _Function(NamedTuple):
@@ -39,6 +44,13 @@ def read(text: str, place: str) -> Expression:
     return Expression(text, place, functions)
 
 
+def words_of(claim: Claim) -> str:
+    """Say where the claim's figure must be, `above 2 and below 3`; empty where only the study can say it."""
+    if claim.words or not re.fullmatch(f"{_BOUND}( (and|or) {_BOUND})*", claim.holds):
+        return claim.words
+    return re.sub(_BOUND, lambda bound: f"{_SIGNS[bound[1]]} {bound[2]}", claim.holds)
+
+
 def check_names(study: Study) -> None:
     """Raises UsageError for names of expressions that cannot be, or ask for what is not above them."""
     known = ["cores"]
@@ -55,13 +67,20 @@ def check_names(study: Study) -> None:
 def check(study: Study, claim: Claim, where: str) -> None:
     """Raises UsageError for expressions that are none, and for names in them that the study does not have."""
     known = ["cores", *study.file.names]
+    needs = condition_of(claim.needs)
+    _among(f"{where}, needs", "there is no name", HOLE.findall(needs.words), known)
     for key in ("needs", "figure", "holds"):
         if key == "holds" and claim.figure:
             known.append("figure")
-        text = condition_of(claim.needs).holds if key == "needs" else getattr(claim, key)
+        text = needs.holds if key == "needs" else getattr(claim, key)
         if not text:
             continue
         _check(study, text, f"{where}{line_of(study.text, text)}, {key}", known)
+    if claim.holds and not words_of(claim):
+        raise UsageError(
+            f"{where}: holds = {claim.holds!r}{line_of(study.text, claim.holds)} lacks words for readers",
+            'words = "above 1", or what else says where the figure must be',
+        )
 
 
 def _check(study: Study, text: str, place: str, known: list[str]) -> None:

@@ -132,7 +132,12 @@ class Expression:
 
         Raises UsageError where an operation makes no sense for its values; Missing passes through.
         """
-        return self._guarded(self._tree, scope)
+        try:
+            return self._value(self._tree, scope)
+        except ZeroDivisionError:
+            raise Missing("it divides by zero") from None
+        except _FAILURES as error:
+            raise self._failed(error) from None
 
     def number(self, scope: Scope) -> float:
         """The same as one finite number; UsageError where it is none."""
@@ -152,15 +157,6 @@ class Expression:
         if isinstance(value, list):
             raise UsageError(f"{self.where}: {self.text!r} gives a list; put all(…) or any(…) around it")
         return bool(value)
-
-    @property
-    def tree(self) -> ast.expr:
-        """How it is put together."""
-        return self._tree
-
-    def part(self, node: ast.expr, scope: Scope) -> Any:
-        """What a part of it comes to; raises as `value` does."""
-        return self._guarded(node, scope)
 
     def thresholds(self, name: str, scope: Scope) -> list[float]:
         """What `name` is compared with, sorted; or its distance to a number: `abs(name - 5) < 1` has 4, 6."""
@@ -190,14 +186,6 @@ class Expression:
         """Whether a comparison that has a `ratio` holds where that is another one."""
         assert isinstance(self._tree, ast.Compare)
         return bool(_COMPARE[type(self._tree.ops[0])](ratio, 1.0))
-
-    def _guarded(self, node: ast.expr, scope: Scope) -> Any:
-        try:
-            return self._value(node, scope)
-        except ZeroDivisionError:
-            raise Missing("it divides by zero") from None
-        except _FAILURES as error:
-            raise self._failed(error) from None
 
     def _failed(self, error: Exception) -> UsageError:
         said = f"{self.where}: {self.text!r} cannot be computed: {error}"

@@ -7,6 +7,7 @@ constraints drop what makes no sense; those over the machine, and limits, mark i
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import itertools
 import math
@@ -19,19 +20,32 @@ from typing import Any
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.lab.study.expression import Expression, Missing, Scope, scope_of
+from tilewise.base.units import bytes_text, listing, plural
+from tilewise.lab.study.expression import Expression, Missing, Scope, scope_of, short
 from tilewise.lab.study.inputs import PreparedInput, plain_name, resolve
 from tilewise.lab.study.schema import Run, condition_of
 from tilewise.lab.study.study import Study, expression, line_of
-from tilewise.lab.study.wording import MACHINE, lack
+from tilewise.lab.study.wording import MACHINE
+from tilewise.launch.hosts import read_hosts
 from tilewise.machine.allocation import read_hosts
 from tilewise.operations.operation import NOWHERE
 
+MACHINE = {
+    "cores": "core",
+    "cpus": "processor",
+    "gpus": "device",
+    "hosts": "host",
+    "memory": "free memory",
+    "disk": "free disk space",
+}
+"""What limits may ask of a machine, with its name in sentences; `memory` and `disk` are in bytes."""
+
+_MOST_OF_ANYTHING = 1 << 62  # that a machine could have
 _MOST_COMBINATIONS = 100_000  # of one run: more than anybody waits for
 _WORD = 1 << 63
 _LEAST = {"--ranks": 1, "--threads": 1}  # other flags are checked by their command
 _OURS = ("--json", "--output", "-o", "--trace", "--quiet", "-q", "--verbose", "-v", "--schema")
-_HOLE = re.compile(r"\{([^{}]+)\}")
+HOLE = re.compile(r"\{([^{}]+)\}")
 
 # The flags of a command, such as {"--ranks": int, "--sync": bool}; UsageError for what is no command.
 FlagsOf = Callable[[str], Mapping[str, Any]]
@@ -99,7 +113,7 @@ def _of_run(study: Study, run: Run, machine: Mapping[str, float], flags_of: Flag
     limits = [condition_of(each) for each in run.limits]
     bounds = [(expression(study, each.holds, f"limit of runs {run.name}"), each.words) for each in limits]
     bounds = [*((each, "") for each in constraints), *bounds]
-    needed = {name for each, _ in bounds for name in each.names}
+    needed = {name for each, words in bounds for name in (*each.names, *HOLE.findall(words))}
     for name in needed - {*run.axes, *MACHINE, "input_bytes"}:
         known = ", ".join([*run.axes, *MACHINE, "input_bytes"])
         raise UsageError(
@@ -129,8 +143,49 @@ def _beyond(limits: list[tuple[Expression, str]], values: dict[str, Any], where:
     scope = scope_of(values, where)
     for limit, words in limits:
         if not _holds(limit, scope):
-            return f"needs {words}" if words else lack(limit, scope)
+            return unmet(limit, words, scope)
     return ""
+
+
+def unmet(condition: Expression, words: str, scope: Scope) -> str:
+    """Say what a condition that does not hold in `scope` lacks: `needs 4 cores; this machine has 2`.
+
+    Without `words` of its own that is the least amount of one thing of the machine that makes it hold, or
+    else the condition itself with the values of its names. Raises Missing and UsageError as its value does.
+    """
+    if words:
+        return "needs " + HOLE.sub(lambda hole: short(scope(hole[1])), words)
+    for name, noun in MACHINE.items():
+        enough = _enough(condition, name, scope) if name in condition.names else 0
+        if enough and name in ("memory", "disk"):
+            asked, there = bytes_text(enough), bytes_text(scope(name))
+            if asked == there:
+                asked, there = f"{enough} bytes", f"{scope(name)} bytes"
+            return f"needs {asked} of {noun}; this machine has {there}"
+        if enough:
+            return f"needs {plural(enough, noun)}; {_there(name, scope(name))}"
+    values = [f"{name} is {short(scope(name))}" for name in sorted(condition.names)]
+    return f"needs {condition.text}" + (f"; here {listing(values)}" if values else "")
+
+
+def _enough(condition: Expression, name: str, scope: Scope) -> int:
+    """Return the least amount of `name` that makes the condition hold; 0 where none does."""
+
+    def holds(amount: int) -> bool:
+        return condition.holds(lambda asked: amount if asked == name else scope(asked))
+
+    most = max(1, int(scope(name)))
+    while most < _MOST_OF_ANYTHING and not holds(most):
+        most *= 2
+    return bisect.bisect_left(range(most), True, 1, key=holds) if holds(most) else 0
+
+
+def _there(name: str, amount: int) -> str:
+    if name == "gpus":
+        return f"{amount} here" if amount else "there is no device here"
+    if name == "hosts":
+        return f"there {'is' if amount == 1 else 'are'} {amount} here"
+    return f"this machine has {amount or 'none'}"
 
 
 def _holds(limit: Expression, scope: Scope) -> bool:
@@ -174,7 +229,7 @@ class _Template:
             for value in run.axes[axis]:
                 self._check_kind(spelt, value, f"the axis {axis!r}")
         for name, value in run.flags.items():
-            if not (isinstance(value, str) and _HOLE.search(value)):
+            if not (isinstance(value, str) and HOLE.search(value)):
                 self._check_kind(self._fixed[name], value, f"flags.{name}")
 
     def point(self, axes: dict[str, Any]) -> Point:
@@ -250,7 +305,7 @@ class _Template:
         texts = [*(run.words or ()), run.output or "", *(str(value) for value in run.flags.values())]
         for each in run.inputs.values():
             texts += [each.shape, each.kind, each.dtype, str(each.seed), each.format, each.path]
-        holes = [Expression(hole, self._where) for text in texts for hole in _HOLE.findall(text)]
+        holes = [Expression(hole, self._where) for text in texts for hole in HOLE.findall(text)]
         used = {name for hole in holes for name in hole.names}
         zipped = {axis for group in run.zip or () for axis in group if len(group) > 1}
         for axis in run.axes:
@@ -294,7 +349,7 @@ class _Template:
                 ) from None
             return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
-        return _HOLE.sub(filled, text)
+        return HOLE.sub(filled, text)
 
     def _parsed(self, hole: str, text: str) -> Expression:
         """Parsed once for all points, of which there may be very many."""

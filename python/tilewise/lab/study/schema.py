@@ -26,10 +26,7 @@ class Input(_Table, kw_only=True):
 
 
 class Condition(_Table, kw_only=True):
-    """A condition, and what it is that must be there, in `words` that follow "needs".
-
-    Without words, these are made out of the condition.
-    """
+    """A condition and, in `words` that follow "needs", what must be there; {names} stand for their values."""
 
     holds: str
     words: str = ""
@@ -221,10 +218,11 @@ class PlotWanted(Figures, kw_only=True):
 
 
 class Claim(_Table, kw_only=True):
-    """A sentence of the source, and what decides here whether it holds."""
+    """A sentence of the source and what decides whether it holds; `words` say `holds` to readers."""
 
     text: str
     holds: str = ""
+    words: str = ""
     figure: str = ""
     unit: str = ""
     source: str = ""
@@ -250,7 +248,7 @@ class File(Settings, kw_only=True):
 
 
 def condition_of(given: str | Condition) -> Condition:
-    """The same, with or without words."""
+    """Return a condition, also of one that is given as its expression alone."""
     return Condition(holds=given) if isinstance(given, str) else given
 
 
