@@ -25,8 +25,6 @@ from tilewise.lab.study.expression import Expression, Missing, Scope, scope_of, 
 from tilewise.lab.study.inputs import PreparedInput, plain_name, resolve
 from tilewise.lab.study.schema import Run, condition_of
 from tilewise.lab.study.study import Study, expression, line_of
-from tilewise.lab.study.wording import MACHINE
-from tilewise.launch.hosts import read_hosts
 from tilewise.machine.allocation import read_hosts
 from tilewise.operations.operation import NOWHERE
 
