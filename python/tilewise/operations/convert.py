@@ -17,7 +17,6 @@ from tilewise.base.units import shape_text
 from tilewise.files.dtypes import ALL, ITEMSIZE, in_memory, is_integer, parse_dtype
 from tilewise.files.formats import MATRIX
 from tilewise.files.ranges import needed, parse_range
-from tilewise.files.region import Region
 from tilewise.files.target import Target, check_holds
 from tilewise.launch import job
 from tilewise.launch.job import Variant
@@ -30,6 +29,7 @@ from tilewise.planning import grid, io, need, rule
 from tilewise.planning.cost import Cost, Part, Use, reading, verifying, writing
 from tilewise.planning.need import FIXED, Need, staging
 from tilewise.planning.plan import Plan, plan_of, variant_of
+from tilewise.planning.task import Task
 
 if TYPE_CHECKING:
     from tilewise.operations.generate import Generate
@@ -163,7 +163,7 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
         first_row, end_row, *fewer = taken(self.rows, a.rows, "row", a.name)
         first_column, end_column, narrower = taken(self.columns, a.columns, "column", a.name)
         cut = Cut((first_row, end_row), (first_column, end_column))
-        plan = plan_convert(a, target, self, facts, joined, cut, self.scale)
+        plan = plan_convert(Task(self, [a], target, facts, joined), cut, self.scale)
         source = plan.job.inputs[0]  # as planned: of a text, wide integers are read as such
         warnings = [warning for warning in (*fewer, narrower) if warning]
         if is_integer(plan.dtype) and (self.scale is not None or not is_integer(source.dtype)):
@@ -196,18 +196,13 @@ class Cut(NamedTuple):
 
 
 def plan_convert(
-    source: Region,
-    target: Target | None,
-    options: Convert | Generate,
-    facts: Facts,
-    joined: Join | None = None,
-    cut: Cut | None = None,
-    scale: float | None = None,
+    task: Task[Convert] | Task[Generate], cut: Cut | None = None, scale: float | None = None
 ) -> Plan:
-    """The plan for writing `source`, which may make its numbers by rule; UsageError for what cannot be.
+    """The plan for writing the input, which may make its numbers by rule; UsageError for what cannot be.
 
     Of a `cut` only that is taken; with a `scale` whole numbers become float64, unless another type is wanted.
     """
+    options, target, source, why = task.options, task.target, task.source, task.why
     command = options.command
     cut = cut or Cut((0, source.rows), (0, source.columns))
     rows, columns = cut.shape
@@ -224,7 +219,7 @@ def plan_convert(
         and not source.dtype.startswith("complex")
     ):
         source = msgspec.structs.replace(source, dtype=dtype)
-    why: list[str] = []
+        task.inputs = [source]
     differs = scale is not None or (rows, columns) != (source.rows, source.columns)
     if (rows, columns) != (source.rows, source.columns):
         why.append(f"takes rows {_range(cut.rows)} and columns {_range(cut.columns)}")
@@ -232,12 +227,12 @@ def plan_convert(
         why.append(f"multiplies by {scale!r} in {wide_of(source.dtype)}, then rounds to {dtype}")
     kind = "generate" if command == "generate" else source.encoding
     work = float(rows) * (source.columns if kind == "text" else columns) * _WORK[kind]
-    spread = rule.spread(options, facts, work, why, joined=joined)
+    spread = rule.spread(task, work)
     ranks = spread.ranks
     shape, _ = grid.choose(command, ranks, options.grid or (ranks, 1), rows, columns)
-    ways = io.fitting(options, [source], target)
+    ways = io.fitting(task)
     if rows < source.rows if source.order == "F" else narrow:
-        ways = io.of_parts(ways, options, source, why)
+        ways = io.of_parts(task, ways)
     variant = variant_of(options, spread, ways, shape)
     turned = order != source.order and not source.generator
     band = band_bytes(spread.on_node, options.memory, buffers=3, beside=need.unpacking([source], variant))
@@ -257,13 +252,10 @@ def plan_convert(
         why.append("not read back: that would take more than 5 % of the time; --verify fast forces it")
     reads_back = options.verify == "fast"
     return plan_of(
-        options,
-        facts,
+        task,
         spread,
         variant,
-        [source],
         required,
-        why,
         compute_type=in_memory(dtype),
         choosable=("ranks", "threads", "io", "grid"),
         job={

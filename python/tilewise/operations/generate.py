@@ -16,6 +16,7 @@ from tilewise.operations.operation import BAND_AFTER_BAND, HEADER, ORDER, Operat
 from tilewise.operations.show import Lines, Show
 from tilewise.planning.choices import NO_PROOFS, between
 from tilewise.planning.plan import Plan
+from tilewise.planning.task import Task
 
 if TYPE_CHECKING:
     from tilewise.launch.join import Join
@@ -85,7 +86,7 @@ class Generate(Operation, frozen=True, kw_only=True):
         return [generated(self.kind, self.shape, self.dtype, self.seed, name)]
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
-        return plan_convert(inputs[0], target, self, facts, joined)
+        return plan_convert(Task(self, inputs, target, facts, joined))
 
 
 class ShowGenerate(Show):

@@ -25,6 +25,7 @@ from tilewise.planning.choices import NO_PROOFS
 from tilewise.planning.cost import Cost, Use, reading
 from tilewise.planning.need import FIXED, Need, staging, whole_lines
 from tilewise.planning.plan import Plan, plan_of, variant_of
+from tilewise.planning.task import Task
 
 if TYPE_CHECKING:
     from tilewise.operations.operation import Inputs
@@ -53,24 +54,19 @@ class Norm(OfOneInput, frozen=True, kw_only=True):
             raise UsageError(f"--io {read}:{write} makes no sense with norm: {self.limits}", f"--io {read}")
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
-        return plan_norm(inputs[0], self, facts, joined)
+        return plan_norm(Task(self, inputs, target, facts, joined))
 
 
 _WORK = {"text": 100, "chunks": 50, "binary": 10}  # multiply-adds that one number is worth
 
 
-def plan_norm(source: Region, options: Norm, facts: Facts, joined: Join | None = None) -> Plan:
-    """The plan for the norms of `source`; UsageError for what cannot be."""
-    why: list[str] = []
+def plan_norm(task: Task[Norm]) -> Plan:
+    """The plan for the norms of a matrix; UsageError for what cannot be."""
+    options, source = task.options, task.source
     size = source.rows * source.columns
-    spread = rule.spread(options, facts, float(size) * _WORK[source.encoding], why, joined=joined)
-    read, _ = io.fitting(options, [source], None)
-    variant = variant_of(
-        options,
-        spread,
-        (read, read),
-        (spread.ranks, 1),
-    )
+    spread = rule.spread(task, float(size) * _WORK[source.encoding])
+    read, _ = io.fitting(task)
+    variant = variant_of(options, spread, (read, read), (spread.ranks, 1))
     item = ITEMSIZE[source.dtype]
     beside = sums(source, variant) + need.unpacking([source], variant)
     band = band_bytes(spread.on_node, options.memory, buffers=1, beside=beside)
@@ -81,13 +77,10 @@ def plan_norm(source: Region, options: Norm, facts: Facts, joined: Join | None =
     # A matrix smaller than its bands needs no more than itself.
     share = -(-max(size, 1) // spread.ranks) * item
     return plan_of(
-        options,
-        facts,
+        task,
         spread,
         variant,
-        [source],
         norm_need(source, min(band, 2 * share), variant, spread.on_node),
-        why,
         compute_type=in_memory(source.dtype),
         choosable=("ranks", "threads", "io"),
         job={"verify": "off", "band_bytes": max(band, item)},

@@ -25,6 +25,7 @@ from tilewise.operations.operation import OfOneInput
 from tilewise.planning import rule
 from tilewise.planning.need import misfit
 from tilewise.planning.plan import Each, Plan, crowding
+from tilewise.planning.task import Task
 from tilewise.planning.where import Spread
 
 STARTS = 5e8  # multiply-adds from which several ranks are worth their start
@@ -97,10 +98,10 @@ def _spread(operation: OfOneInput, one: Plan, each: Each, facts: Facts, joined: 
     free = operation.ranks is None and joined is None and not _about_exchange(operation)
     if not worth or not free or operation.slices == "together":
         return spread
-    wide = rule.spread(operation, facts, spread.work, [], all_cores=True)
+    task = Task(operation, one.job.inputs, None, facts, joined)
+    wide = rule.spread(task.asking(), spread.work, all_cores=True)
     if wide.ranks > each.count:
-        fewer = msgspec.structs.replace(operation, ranks=each.count)
-        wide = rule.spread(fewer, facts, spread.work, [])
+        wide = rule.spread(task.asking(ranks=each.count), spread.work)
     return wide
 
 

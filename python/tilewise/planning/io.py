@@ -9,8 +9,10 @@ while the rest is computed. The folder is asked once a day. In every other case 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -21,10 +23,9 @@ from tilewise.files.region import Region, is_encoded
 from tilewise.files.target import Target, check_order
 from tilewise.launch.job import Variant
 from tilewise.machine import probe, storage
-from tilewise.machine.facts import Facts
 from tilewise.machine.probe import Probed
-from tilewise.planning.choices import Choices
 from tilewise.planning.names import ONLY_READ
+from tilewise.planning.task import Task
 
 LARGE = 64 << 20  # bytes of output from which writing early is worth a probe
 HIDDEN = 0.5  # of the computing time
@@ -43,20 +44,15 @@ _FLOPS = 50e9  # a core, each second
 
 
 def choose(
-    variant: Variant,
-    operands: tuple[Region, Region],
-    dtype: str,
-    choices: Choices,
-    facts: Facts,
-    folder: str,
-    why: list[str],
-    plain_output: bool = True,
+    task: Task[Any], variant: Variant, dtype: str, plain_output: bool = True
 ) -> tuple[Variant, Probed | None]:
-    """The variant with reading and writing chosen for an output in `folder`; adds its reasons to `why`.
+    """The variant with reading and writing chosen for a product; reasons go to the task.
 
     Also what the probe found, to be kept. `plain_output`: numbers go to the file row by row in this machine's
     byte order. Writes nothing that has a name. Leaves a choice of the user's as it is.
     """
+    operands, choices, facts, why = task.inputs, task.options, task.facts, task.why
+    folder = os.path.dirname(task.output.path)
     if variant.algorithm != "local":
         return variant, None
     probed: Probed | None = None
@@ -85,7 +81,7 @@ def order_of(target: Target | None, wanted: str | None) -> str:
     return order
 
 
-def fitting(choices: Choices, inputs: Sequence[Region], target: Target | None) -> tuple[str, str]:
+def fitting(task: Task[Any]) -> tuple[str, str]:
     """Reading and writing strategy, as far as the files leave a choice.
 
     A folder of tiles is read and written `per_rank`, whatever is asked for the other side, and `per_rank`
@@ -93,7 +89,8 @@ def fitting(choices: Choices, inputs: Sequence[Region], target: Target | None) -
     to do it alone, and packed chunks are unpacked so. Raises UsageError where `per_rank` meets no tiles, or
     where chunks are to be read in another way.
     """
-    files = [region for region in inputs if not region.generator]
+    choices, target = task.options, task.target
+    files = [region for region in task.inputs if not region.generator]
     to_tiles = target is not None and target.format.folder
     to_text = target is not None and target.format.text
     from_tiles = any(region.tiles for region in files)
@@ -115,29 +112,28 @@ def fitting(choices: Choices, inputs: Sequence[Region], target: Target | None) -
     return side(choices.io.read, all_tiles, parsed), side(choices.io.write, to_tiles, to_text)
 
 
-def of_parts(ways: tuple[str, str], choices: Choices, source: Region, why: list[str]) -> tuple[str, str]:
-    """`ways` where only parts of the stored rows are read, and the user leaves it open; adds its reason.
+def of_parts(task: Task[Any], ways: tuple[str, str]) -> tuple[str, str]:
+    """`ways` where only parts of the stored rows are read, and the user leaves it open.
 
     A call for each row costs more than the bytes between them where rows are short.
     """
+    source = task.source
     stored_columns = source.rows if source.order == "F" else source.columns
     short = stored_columns * ITEMSIZE[source.dtype] < SHORT_ROW
-    if choices.io.read is not None or ways[0] != "positioned" or source.generator or not short:
+    if task.options.io.read is not None or ways[0] != "positioned" or source.generator or not short:
         return ways
     read = "mapped" if not is_encoded(source) and storage.is_local(source.path) else "sieve"
-    why.append(f"read {read}: parts of many short rows")
+    task.why.append(f"read {read}: parts of many short rows")
     return read, ways[1]
 
 
-def of_streams(
-    variant: Variant, operands: tuple[Region, Region], choices: Choices, room: int, why: list[str]
-) -> Variant:
-    """The variant with reading chosen for operands that are read again and again; adds its reason to `why`.
+def of_streams(task: Task[Any], variant: Variant, room: int) -> Variant:
+    """The variant with reading chosen for operands that are read again and again.
 
     `room` are the bytes that the job leaves for the page cache.
     """
-    files = [region for region in operands if not region.generator]
-    if choices.io.read is not None or variant.read != "positioned" or not are_plain(files):
+    files = [region for region in task.inputs if not region.generator]
+    if task.options.io.read is not None or variant.read != "positioned" or not are_plain(files):
         return variant
     size = sum({(region.path, region.offset): region.bytes for region in files}.values())
     paths = {region.path for region in files}
@@ -146,7 +142,7 @@ def of_streams(
         return variant
     if all(storage.cache_state(path) == "cached" for path in paths):
         return variant
-    why.append(f"read uncached: the page cache has no room for the {bytes_text(size)} of A and B")
+    task.why.append(f"read uncached: the page cache has no room for the {bytes_text(size)} of A and B")
     return msgspec.structs.replace(variant, read="uncached")
 
 

@@ -22,6 +22,7 @@ from tilewise.planning import io
 from tilewise.planning.choices import Choices
 from tilewise.planning.cost import Prediction
 from tilewise.planning.need import Need, Refusal, misfit, with_unpacking
+from tilewise.planning.task import Task
 from tilewise.planning.where import Spread
 
 UNPACKED = "chunks are unpacked by all ranks, each once, and sent to who wants them"
@@ -135,13 +136,10 @@ def variant_of(
 
 
 def plan_of(
-    choices: Choices,
-    facts: Facts,
+    task: Task[Any],
     spread: Spread,
     variant: Variant,
-    inputs: list[Region],
     need: Need,
-    reasons: list[str],
     *,
     compute_type: str,
     choosable: Sequence[str],
@@ -160,6 +158,7 @@ def plan_of(
     of the job and of the plan that not every operation has. The result's shape and type are those of the
     first input unless `more` has others.
     """
+    choices, facts, inputs, reasons = task.options, task.facts, task.inputs, task.why
     over = bool(spread.crowded)
     notes = [*warnings, *crowding(spread)]
     need = with_unpacking(need, inputs, variant, spread.on_node)

@@ -11,16 +11,17 @@ than cores, nor than Slurm's `--cpus-per-task`. Algorithm: `local` on one rank, 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.base.units import bytes_text, plural
-from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.planning import where
 from tilewise.planning.choices import Choices
 from tilewise.planning.names import DESCRIBED_ONCE, Algorithm
+from tilewise.planning.task import Task
 from tilewise.planning.where import Ground, Spread
 
 SMALL = 2e7  # multiply-adds below which starting more ranks or threads costs more than it saves
@@ -28,20 +29,13 @@ LARGEST_RANKS = 2**20
 SHARED = "shared:"  # opens the reason for an exchange that holds on one host only
 
 
-def spread(
-    choices: Choices,
-    facts: Facts,
-    work: float,
-    why: list[str],
-    *,
-    joined: Join | None = None,
-    all_cores: bool = False,
-) -> Spread:
-    """How many ranks, threads on each, and where, for `work` multiply-adds; adds its reasons to `why`.
+def spread(task: Task[Any], work: float, *, all_cores: bool = False) -> Spread:
+    """Number of ranks, threads of each, and their hosts, for `work` multiply-adds; reasons go to the task.
 
-    `all_cores`: what was asked for is about ranks, so there is one for every core. `joined` tells of ranks
-    that exist already. Raises UsageError for counts that cannot be.
+    `all_cores`: the flags are about ranks, so there is one for every core. Raises UsageError for counts that
+    cannot be.
     """
+    choices, facts, joined, why = task.options, task.facts, task.joined, task.why
     _positive("-n", choices.ranks, LARGEST_RANKS)
     _positive("-t", choices.threads, 4096)
     if joined is not None and choices.ranks not in (None, joined.size):
@@ -76,18 +70,13 @@ def spread(
 
 
 def exchange(
-    choices: Choices,
-    chosen: Algorithm,
-    shared_bytes: float,
-    facts: Facts,
-    spread: Spread,
-    why: list[str],
-    what: str = "both operands",
+    task: Task[Any], chosen: Algorithm, shared_bytes: float, spread: Spread, what: str = "both operands"
 ) -> tuple[str, str]:
-    """How ranks exchange, `none` on one rank; and how, should they be on several nodes: empty if the same.
+    """The exchange of the ranks, `none` on one; and that for ranks on several nodes: empty if the same.
 
     `shared_bytes` is what `shared` would put in /dev/shm: `what`. Infinity: `shared` is for who asks for it.
     """
+    choices, facts, why = task.options, task.facts, task.why
     if choices.exchange is not None:
         if choices.exchange not in chosen.exchanges:
             known = (

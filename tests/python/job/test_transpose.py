@@ -19,7 +19,6 @@ from tilewise.machine import storage
 from tilewise.operations.transpose.cost import Sizes
 from tilewise.operations.transpose.options import ALGORITHMS as TRANSPOSE
 from tilewise.operations.transpose.options import ROOT_WRITES, Transpose
-from tilewise.operations.transpose.plan import plan_transpose
 from tilewise.planning import need
 from tilewise.planning.choices import Strategies
 from tilewise.planning.plan import Plan
@@ -221,7 +220,7 @@ def test_a_text_has_one_word_for_nan(tilewise: Tilewise, done: Done, dtype: str,
 def planned(source: Region, name: str, **choices: Any) -> Plan:
     """The plan for transposing `source` to a file called `name`, on 8 cores with much memory."""
     target = Target(f"/nowhere/{name}", name, None)
-    return plan_transpose(source, target, Transpose(a=source.name, output=name, **choices), FACTS)
+    return Transpose(a=source.name, output=name, **choices).plan([source], target, FACTS, None)
 
 
 def test_the_grid_lies_over_the_input_as_stored() -> None:
@@ -263,7 +262,7 @@ def test_what_a_small_page_cache_would_not_gather_goes_past_it(monkeypatch: pyte
     for available, write in ((4 << 30, "positioned"), (256 << 20, "uncached")):
         options = Transpose(a="a.npy", output="b.npy", memory=128 << 20, ranks=1)
         target = Target("/nowhere/b.npy", "b.npy", None)
-        plan = plan_transpose(source, target, options, facts(memory_available=available))
+        plan = options.plan([source], target, facts(memory_available=available), None)
         assert plan.job.variant.write == write
 
 

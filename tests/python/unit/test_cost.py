@@ -28,7 +28,6 @@ from tilewise.operations.convert import Convert
 from tilewise.operations.convert import cost_of as convert_cost
 from tilewise.operations.multiply.cost import Rings, cost_of
 from tilewise.operations.multiply.options import ALGORITHMS, Multiply
-from tilewise.operations.multiply.plan import plan_multiply
 from tilewise.operations.prediction import accustomed, learned
 from tilewise.planning.cost import PHASES, TOTAL, Cost, Longest, Take, heaviest, of_phase, predict
 from tilewise.planning.plan import Plan
@@ -46,7 +45,7 @@ def machine(cores: int = 1, nodes: int = 16, **terms: Term) -> Machine:
 def product(n: int, on: Machine, **choices: Any) -> Plan:
     region = Region(path="", name="random", rows=n, columns=n, dtype="float64", generator="random")
     options = Multiply(a="A", b="B", output="C", verify="off", **choices)
-    return plan_multiply(region, region, options, facts_of(on, facts()))
+    return options.plan([region, region], None, facts_of(on, facts()), None)
 
 
 def test_one_of_a_node_or_all() -> None:

@@ -14,7 +14,6 @@ from tilewise.machine import profile
 from tilewise.machine.terms import Habit, Machine, Term
 from tilewise.operations.multiply.cost import cost_of
 from tilewise.operations.multiply.options import Multiply
-from tilewise.operations.multiply.plan import plan_multiply
 from tilewise.operations.prediction import learned, predicted
 from tilewise.planning.choices import parse_io
 from tilewise.planning.cost import Cost, Take, predict
@@ -26,7 +25,7 @@ ON = Machine(name="m", cores=2)
 def _product(**choices: object) -> Plan:
     region = Region(path="", name="random", rows=2000, columns=2000, dtype="float64", generator="random")
     options = Multiply(a="A", b="B", output="C", verify="off", **choices)  # type: ignore[arg-type]
-    return plan_multiply(region, region, options, facts())
+    return options.plan([region, region], None, facts(), None)
 
 
 def test_repetitions_count_in_the_whole_and_not_in_phases() -> None:

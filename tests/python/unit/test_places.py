@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from machines import facts
 from tilewise.files.region import Region
 from tilewise.operations.multiply.options import Multiply
-from tilewise.operations.multiply.plan import CLEARLY, Places, Product, choose, plan_multiply
+from tilewise.operations.multiply.plan import CLEARLY, Places, Product, choose
 from tilewise.planning import grid
 from tilewise.planning.plan import Plan
 
@@ -27,7 +27,7 @@ def planned(m: int, k: int, n: int, ranks: int, exchange: str | None = "overlap"
         return Region(path="/x.npy", name="x.npy", rows=rows, columns=columns, dtype="float64")
 
     asked = Multiply(a="A", b="B", output="C", ranks=ranks, exchange=exchange, **options)
-    return plan_multiply(matrix(m, k), matrix(k, n), asked, facts())
+    return asked.plan([matrix(m, k), matrix(k, n)], None, facts(), None)
 
 
 @given(EXTENTS, EXTENTS, EXTENTS, st.integers(1, 150), st.sampled_from(["summa", "replicated"]))

@@ -18,11 +18,9 @@ from tilewise.launch.join import Join
 from tilewise.machine import storage
 from tilewise.machine.allocation import read_hosts
 from tilewise.machine.facts import Facts
-from tilewise.operations.convert import plan_convert
 from tilewise.operations.generate import Generate
 from tilewise.operations.multiply.options import ALGORITHMS as MULTIPLY
 from tilewise.operations.multiply.options import Multiply
-from tilewise.operations.multiply.plan import plan_multiply
 from tilewise.planning import grid, proof
 from tilewise.planning.choices import Strategies, parse_hints, parse_io
 from tilewise.planning.names import EXCHANGES, ONE_FILE
@@ -46,7 +44,7 @@ def planned(
     **choices: Any,
 ) -> Plan:
     options, machine = product(**choices), machine or facts()
-    return plan_multiply(matrix(m, k), matrix(k, n), options, machine, joined).required()
+    return options.plan([matrix(m, k), matrix(k, n)], None, machine, joined).required()
 
 
 @pytest.fixture(autouse=True)
@@ -249,16 +247,16 @@ def test_layers_of_replicated(ranks: int, layers: int) -> None:
 
 def test_shapes_that_do_not_fit_name_both() -> None:
     with pytest.raises(UsageError) as refused:
-        plan_multiply(matrix(3, 4), matrix(5, 4), product(), facts())
+        product().plan([matrix(3, 4), matrix(5, 4)], None, facts(), None)
     assert "x.npy (3×4) and x.npy (5×4)" in refused.value.message and refused.value.advice == "--transpose-b"
-    plan = plan_multiply(matrix(3, 4), matrix(5, 4, transposed=True), product(), facts())
+    plan = product().plan([matrix(3, 4), matrix(5, 4, transposed=True)], None, facts(), None)
     assert plan.shape == (3, 5)
     with pytest.raises(UsageError, match="transposed to 4×5"):
-        plan_multiply(matrix(3, 6), matrix(5, 4, transposed=True), product(), facts())
+        product().plan([matrix(3, 6), matrix(5, 4, transposed=True)], None, facts(), None)
 
 
 def test_types_of_a_job() -> None:
-    plan = plan_multiply(matrix(2, 2, "int8"), matrix(2, 2, "uint8"), product(), facts())
+    plan = product().plan([matrix(2, 2, "int8"), matrix(2, 2, "uint8")], None, facts(), None)
     assert plan.job.dtype == plan.dtype == "int64"
 
 
@@ -301,7 +299,7 @@ def test_generate_plans() -> None:
         return Generate(output="A", shape=(5000, 5000), dtype="float16", **options)
 
     region = Region(path="", name="random", rows=5000, columns=5000, dtype="float16", generator="random")
-    plan = plan_convert(region, None, made(ranks=2), facts())
+    plan = made(ranks=2).plan([region], None, facts(), None)
     assert (plan.job.dtype, plan.dtype, plan.shape) == ("float32", "float16", (5000, 5000))
     made(verify="off", no_verify=True).check()
     for options in ({"verify": "fast"}, {"kernel": "plain"}, {"algorithm": "summa"}, {"repeat": 2}):

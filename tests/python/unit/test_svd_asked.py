@@ -12,7 +12,6 @@ from conftest import InProcess, Tilewise, one_message
 from machines import GIB, facts
 from tilewise.base.errors import UsageError
 from tilewise.files.region import Source
-from tilewise.operations.svd import plan as planning
 from tilewise.operations.svd.options import ALGORITHMS as SVD
 from tilewise.operations.svd.options import Svd
 from tilewise.operations.svd.plan import LOCAL_MAX
@@ -138,7 +137,7 @@ def planned(
     told = Svd(a="A", output="svd", **options)
     told.check()
     machine = facts(cores=cores, cpus=cores, memory_available=available)
-    plan = planning.plan_svd(source, told, machine)
+    plan = told.plan([source], None, machine, None)
     return plan.required(lambda: told.what_fits(plan, None))
 
 

@@ -10,7 +10,6 @@ from tilewise.files.region import Region
 from tilewise.machine.terms import Machine
 from tilewise.operations.svd.cost import cost_after, cost_of
 from tilewise.operations.svd.options import Svd
-from tilewise.operations.svd.plan import plan_svd
 from tilewise.planning.cost import predict
 from tilewise.planning.plan import Plan
 
@@ -19,7 +18,7 @@ DONE = {"sweeps": 0, "reads": 2, "fallback": "", "start_used": ""}
 
 def planned(m: int, n: int, **choices: Any) -> Plan:
     region = Region(path="", name="random", rows=m, columns=n, dtype="float64", generator="random")
-    return plan_svd(region, Svd(a="A", output="F", **choices), facts())
+    return Svd(a="A", output="F", **choices).plan([region], None, facts(), None)
 
 
 @pytest.mark.parametrize("algorithm", ["local", "two_stage", "tall"])

@@ -13,7 +13,7 @@ from tilewise.launch import launcher
 from tilewise.machine import profile
 from tilewise.machine.transposition import measure_tile, stored_tile
 from tilewise.operations.transpose.options import Transpose
-from tilewise.operations.transpose.plan import TILE_FROM, plan_transpose
+from tilewise.operations.transpose.plan import TILE_FROM
 from tilewise.planning.plan import Plan
 
 FACTS = facts(cores=2, cpus=2)
@@ -27,7 +27,7 @@ def _cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def planned(tmp_path: Path, rows: int, **choices: Any) -> Plan:
     source = Region(path="/x.npy", name="x.npy", rows=rows, columns=1 << 14, dtype="int16")
     target = Target(str(tmp_path / "y.npy"), "y.npy", "", False)
-    return plan_transpose(source, target, Transpose(a="a.npy", output="b.npy", **choices), FACTS)
+    return Transpose(a="a.npy", output="b.npy", **choices).plan([source], target, FACTS, None)
 
 
 def test_a_tile_is_measured_once_and_then_used(tmp_path: Path) -> None:

@@ -15,13 +15,9 @@ from tilewise.launch.join import Join
 from tilewise.machine.allocation import granted
 from tilewise.machine.facts import Facts, within
 from tilewise.operations.multiply.options import Multiply
-from tilewise.operations.multiply.plan import plan_multiply
 from tilewise.operations.stencil.options import Stencil
-from tilewise.operations.stencil.plan import plan_stencil
 from tilewise.operations.svd.options import Svd
-from tilewise.operations.svd.plan import plan_svd
 from tilewise.operations.transpose.options import Transpose
-from tilewise.operations.transpose.plan import plan_transpose
 from tilewise.planning.plan import Plan
 from tilewise.planning.where import Spread, misplaced
 
@@ -38,7 +34,7 @@ def grants(
 
 def planned(machine: Facts, size: int = 2000, joined: Join | None = None, **choices: Any) -> Plan:
     one = Region(path="/x.npy", name="x.npy", rows=size, columns=size, dtype="float64")
-    return plan_multiply(one, one, Multiply(a="A", b="B", output="C", **choices), machine, joined).required()
+    return Multiply(a="A", b="B", output="C", **choices).plan([one, one], None, machine, joined).required()
 
 
 def shape(plan: Plan) -> tuple[int, int, str]:
@@ -167,9 +163,8 @@ def test_every_operation_knows_its_nodes(tmp_path: Path, ranks: int) -> None:
     target, machine = Target(str(tmp_path / "y.npy"), "y.npy", None), grants()
     files: dict[str, Any] = {"a": "x.npy", "output": "y.npy", "ranks": ranks}
     plans = [
-        plan_transpose(source, target, Transpose(**files), machine),
-        plan_stencil(source, target, Stencil(**files, steps=3), machine),
-        plan_svd(source, Svd(**files), machine),
+        operation.plan([source], target, machine, None)
+        for operation in (Transpose(**files), Stencil(**files, steps=3), Svd(**files))
     ]
     for plan in plans:
         assert plan.spread.nodes == min(ranks, 3) and plan.spread.on_node == -(-ranks // 3)

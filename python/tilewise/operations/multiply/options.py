@@ -127,6 +127,6 @@ class Multiply(OfOneInput, frozen=True, kw_only=True):
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
         from tilewise.operations.multiply.plan import plan_multiply
+        from tilewise.planning.task import Task
 
-        assert target is not None
-        return plan_multiply(inputs[0], inputs[1], self, facts, joined, target)
+        return plan_multiply(Task(self, inputs, target, facts, joined))

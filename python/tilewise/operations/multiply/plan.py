@@ -7,7 +7,6 @@ that does not fit in memory into tiles of C, past which A and B stream.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -21,15 +20,14 @@ from tilewise.files.region import Region
 from tilewise.files.same import are_transposes
 from tilewise.files.target import Target, check_holds
 from tilewise.launch.job import Variant
-from tilewise.launch.join import Join
-from tilewise.machine.facts import Facts
 from tilewise.operations.multiply.cost import multiply_need
 from tilewise.operations.multiply.options import ALGORITHMS, Multiply
 from tilewise.planning import grid, io, proof, rule
 from tilewise.planning.grid import part
 from tilewise.planning.names import DESCRIBED_ONCE, Algorithm
-from tilewise.planning.need import SHARE, Need, with_unpacking
+from tilewise.planning.need import Need, with_unpacking
 from tilewise.planning.plan import Plan, plan_of, variant_of
+from tilewise.planning.task import Task
 from tilewise.planning.where import Spread
 
 LEAVE_IDLE = ("summa", "replicated")  # whose panels travel on any grid
@@ -38,29 +36,22 @@ HALF = "symmetric: B is the transpose of A, so half of the product is computed a
 READ_BACK = 1e-3  # bytes of output for each operation, below which reading it back costs little
 
 
-def plan_multiply(
-    left: Region,
-    right: Region,
-    options: Multiply,
-    facts: Facts,
-    joined: Join | None = None,
-    target: Target | None = None,
-) -> Plan:
-    """The plan for left · right; transposition stands in the regions.
+def plan_multiply(task: Task[Multiply]) -> Plan:
+    """The plan for a product of two inputs; transposition stands in the regions.
 
-    `joined` tells of ranks that exist already because somebody else started them, `target` where the product
-    will be written; without it, no device is asked how fast it is. Raises UsageError when the shapes do not
-    fit, the output's format cannot hold the product, a choice makes no sense, or memory does not suffice.
+    Without a target no device is asked how fast it is. Raises UsageError when the shapes do not fit, the
+    output's format cannot hold the product, or a choice makes no sense.
     """
+    options, target, facts, why = task.options, task.target, task.facts, task.why
+    left, right = task.inputs
     m, k, n = _extents(left, right)
-    why: list[str] = []
     dtype = _product_type(left, right, target, why)
     if options.overflow == "wrap" and not dtype.startswith(("int", "uint")):
         raise UsageError(f"--overflow wrap is for products of integers, not of {dtype}")
     _check_tolerance(options)
     item = ITEMSIZE[dtype]
     work = float(m) * k * n
-    spread = rule.spread(options, facts, work, why, joined=joined)
+    spread = rule.spread(task, work)
     ranks, threads = spread.ranks, spread.threads
     algorithm = _algorithm(options, ranks, why)
     shape, copies = grid.choose(algorithm.name, ranks, options.grid, m, n)
@@ -73,7 +64,7 @@ def plan_multiply(
             shape = (1, ranks)
     in_shared = (m * k + (0 if symmetric and shape[0] == 1 else k * n) + (m * n if symmetric else 0)) * item
     what = "A and C" if symmetric else "both operands"
-    exchange, between = rule.exchange(options, algorithm, in_shared, facts, spread, why, what)
+    exchange, between = rule.exchange(task, algorithm, in_shared, spread, what)
     if options.grid is None and algorithm.name in LEAVE_IDLE and exchange != "shared" and not in_a_row:
         wanted_by = Product(m, k, n, options.remainder)
         p, q, copies = choose(wanted_by, ranks, Places(*shape, copies), why)
@@ -81,7 +72,7 @@ def plan_multiply(
     variant = variant_of(
         options,
         spread,
-        io.fitting(options, [left, right], target),
+        io.fitting(task),
         shape,
         algorithm.name,
         exchange=exchange,
@@ -124,11 +115,10 @@ def plan_multiply(
         streaming = variant
         if exchange == "shared" and options.grid is None:  # where it costs nothing who has which panel
             streaming = msgspec.structs.replace(variant, grid=grid_of(ranks, _across(left, right)))
-        stage = _stage(left, right, options, (variant, streaming), need_of, facts, spread, target)
+        stage = _stage(task, (variant, streaming), need_of, spread)
     if stage is not None:
-        limit = _limit(options, facts)
-        if limit is not None and facts.memory_known:
-            streaming = io.of_streams(streaming, (left, right), options, facts.memory_available - limit, why)
+        if task.limit is not None and facts.memory_known:
+            streaming = io.of_streams(task, streaming, facts.memory_available - task.limit)
         variant = streaming
         if symmetric:
             why.remove(HALF)
@@ -140,20 +130,16 @@ def plan_multiply(
             f"A is read {_times(times[0])}, B {_times(times[1])}"
         )
     elif target is not None:
-        folder = os.path.dirname(target.path)
-        variant, probed = io.choose(variant, (left, right), dtype, options, facts, folder, why, plain)
+        variant, probed = io.choose(task, variant, dtype, plain)
     if variant.read == "mapped":
         in_place = (io.in_place(left, dtype), io.in_place(right, dtype))
     wanted = need_of(variant, stage)
     flags = ("ranks", "threads", "algorithm", "io")
     return plan_of(
-        options,
-        facts,
+        task,
         spread,
         variant,
-        [left, right],
         wanted,
-        why,
         compute_type=dtype,
         choosable=(*flags, "exchange", "grid") if algorithm.exchanges else flags,
         warnings=warnings,
@@ -232,32 +218,22 @@ def _streams(options: Multiply, variant: Variant, operands: tuple[Region, Region
     )
 
 
-def _limit(options: Multiply, facts: Facts) -> int | None:
-    """Bytes that the job may take on a node; None where nobody knows."""
-    if options.memory is None and facts.memory_known:
-        return int(facts.memory_available * SHARE)
-    return options.memory
-
-
 FLOPS = 20e9  # of one core in a second, to foresee roughly how long a product takes
 
 
 def _stage(
-    left: Region,
-    right: Region,
-    options: Multiply,
+    task: Task[Multiply],
     variants: tuple[Variant, Variant],
     need_of: Callable[[Variant, Stage | None], Need],
-    facts: Facts,
     spread: Spread,
-    target: Target | None,
 ) -> Stage | None:
     """What of the product is in memory at a time; None where all of it is, or where it cannot be streamed.
 
     `variants`: how all of it would be done, and how it is in parts.
     The page cache does not count as memory that there is: operands in mapped files must fit, too.
     """
-    limit = _limit(options, facts)
+    options, target, limit = task.options, task.target, task.limit
+    left, right = task.inputs
     if options.resumed is not None:  # its tiles, in whatever memory: the need is compared with that as always
         return Stage(*options.resumed.stage) if all(options.resumed.stage) else None
     (m, k), n = left.shape, right.shape[1]
@@ -283,8 +259,7 @@ def _stage(
         if limit is None:
             return True
         variant, streamed = (whole, None) if part == (m, n, k) else (streaming, part)
-        need = with_unpacking(need_of(variant, streamed), [left, right], variant, spread.on_node)
-        return (need.node if spread.sure else need.rank) <= limit
+        return task.taken(need_of(variant, streamed), variant, spread) <= limit
 
     if fits(Stage(m, n, k)):
         return None

@@ -211,9 +211,9 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
         from tilewise.operations.stencil.plan import plan_stencil
+        from tilewise.planning.task import Task
 
-        assert target is not None
-        return plan_stencil(inputs[0], target, self, facts, joined)
+        return plan_stencil(Task(self, inputs, target, facts, joined))
 
     @classmethod
     def differs(cls, was: Job, job: Job) -> str:

@@ -25,29 +25,23 @@ from tilewise.files.states import state_region
 from tilewise.files.target import Target, check_holds, check_planes
 from tilewise.launch import job
 from tilewise.launch.job import Variant
-from tilewise.launch.join import Join
-from tilewise.machine.facts import Facts
 from tilewise.operations.stencil import cut
 from tilewise.operations.stencil.cost import Files, stencil_need
 from tilewise.operations.stencil.cut import Cut, Field, Tiles, cheapest, pass_sweeps, smallest
 from tilewise.operations.stencil.options import ALGORITHMS, CHECK_EVERY, Stencil, swept_type
 from tilewise.operations.stencil.weights import Weights, for_worker, parse_weights, require_held
 from tilewise.planning import io, proof, rule
-from tilewise.planning.need import SHARE, Need, with_unpacking
+from tilewise.planning.need import Need, with_unpacking
 from tilewise.planning.plan import Plan, plan_of, variant_of
+from tilewise.planning.task import Task
 from tilewise.planning.where import Spread
 
 SWEPT_PER_SECOND = 1e9  # points of a field, by one core: to foresee roughly how long sweeps take
 
 
-def plan_stencil(
-    source: Region,
-    target: Target,
-    options: Stencil,
-    facts: Facts,
-    joined: Join | None = None,
-) -> Plan:
-    """The plan for sweeping over `source` and writing the last state to `target`, or UsageError."""
+def plan_stencil(task: Task[Stencil]) -> Plan:
+    """The plan for sweeping over the input and writing the last state to the target, or UsageError."""
+    options, source, target, why = task.options, task.source, task.output, task.why
     planes = source.planes if isinstance(source, Source) else 1
     dtype = compute_type(source)
     weights = parse_weights(options.weights)
@@ -62,8 +56,7 @@ def plan_stencil(
         by_rows=source.order == "C",
         periodic=options.boundary == "periodic",
     )
-    why: list[str] = []
-    spread = _ranks(what, options, weights, facts, planes, joined, why)
+    spread = _ranks(task, what, weights, planes)
     ranks, threads = spread.ranks, spread.threads
     how: list[str] = []  # of what is exchanged, and is not where the field does not fit in memory
     decomposition, grid = cut.decompose(what, ranks, options.decomposition, options.grid, options.deep, how)
@@ -74,14 +67,14 @@ def plan_stencil(
     variant = variant_of(
         options,
         spread,
-        io.fitting(options, [source], target),
+        io.fitting(task),
         grid,
         "sweeps",
         decomposition=decomposition,
         depth=depth,
         reorder=options.reorder,
     )
-    exchange = _exchange(options, facts, spread, how)
+    exchange = _exchange(task, spread, how)
     variant = msgspec.structs.replace(
         variant, exchange=exchange, halo=cut.choose_halo(options.halo, exchange)
     )
@@ -107,11 +100,10 @@ def plan_stencil(
     state = state_region((what.rows, what.columns), dtype, source.order)
     states: list[Region] = []
 
-    def over(variant: Variant, limit: int) -> int:
-        need = with_unpacking(need_of(variant), [source], variant, spread.on_node)
-        return (need.node if spread.sure else need.rank) - limit
+    def taken(variant: Variant) -> int:
+        return task.taken(need_of(variant), variant, spread)
 
-    larger = larger_than_memory(what, options, variant, verify, facts, target.format.text, over, then)
+    larger = larger_than_memory(task, what, variant, verify, taken, then)
     if larger is not None:
         variant, passes = larger
         states = [state] * min(2, passes - 1)
@@ -146,13 +138,10 @@ def plan_stencil(
         "reorder": options.reorder or None,
     }
     return plan_of(
-        options,
-        facts,
+        task,
         spread,
         variant,
-        [source],
         required,
-        why,
         compute_type=dtype,
         choosable=("ranks", "threads", "decomposition", "exchange", "halo", "depth", "io"),
         flops=2 * points * weights.taps,
@@ -192,37 +181,30 @@ def _order(source: Region, target: Target, wanted: str | None) -> str:
     return io.order_of(target, wanted)
 
 
-def _ranks(
-    what: Cut,
-    options: Stencil,
-    weights: Weights,
-    facts: Facts,
-    planes: int,
-    joined: Join | None,
-    why: list[str],
-) -> Spread:
+def _ranks(task: Task[Stencil], what: Cut, weights: Weights, planes: int) -> Spread:
     """Ranks, threads and where they are; where the plan chooses, no more ranks than there are parts for."""
+    options = task.options
     about_ranks = options.decomposition is not None or options.halo is not None or options.reorder
     work = float(what.rows) * what.columns * planes * options.steps * weights.taps
-    spread = rule.spread(options, facts, work, why, joined=joined, all_cores=about_ranks)
-    if options.ranks is None and joined is None and options.grid is None:
+    spread = rule.spread(task, work, all_cores=about_ranks)
+    if options.ranks is None and task.joined is None and options.grid is None:
         most = cut.most_ranks(what, spread.ranks, options.decomposition, options.deep)
         if most < spread.ranks:
-            why.append(f"no more than {most}: the matrix has no parts for {spread.ranks}")
-            fewer = msgspec.structs.replace(options, ranks=most, threads=spread.threads)
-            return rule.spread(fewer, facts, work, [])
+            task.why.append(f"no more than {most}: the matrix has no parts for {spread.ranks}")
+            return rule.spread(task.asking(ranks=most, threads=spread.threads), work)
     return spread
 
 
-def _exchange(options: Stencil, facts: Facts, spread: Spread, why: list[str]) -> str:
-    """How halos travel; `none` on one rank, whatever was asked for."""
-    if spread.ranks == 1:
-        if options.exchange is not None:
-            why.append(
-                f"exchange none: there is one rank, so {options.exchange} has no partner to exchange with"
-            )
-        return "none"
-    return rule.exchange(options, ALGORITHMS["sweeps"], math.inf, facts, spread, why)[0]
+def _exchange(task: Task[Stencil], spread: Spread, why: list[str]) -> str:
+    """The exchange of halos; `none` on one rank, whatever was asked for."""
+    if spread.ranks > 1:
+        asked = task.asking()
+        chosen, _ = rule.exchange(asked, ALGORITHMS["sweeps"], math.inf, spread)
+        why += asked.why
+        return chosen
+    if (named := task.options.exchange) is not None:
+        why.append(f"exchange none: there is one rank, so {named} has no partner to exchange with")
+    return "none"
 
 
 def _verify(options: Stencil, radius: int, points: float, cores: int, why: list[str]) -> str:
@@ -312,36 +294,28 @@ def _in_tiles(variant: Variant, what: Cut, tiles: Tiles) -> Variant:
 
 
 def larger_than_memory(
+    task: Task[Stencil],
     what: Cut,
-    options: Stencil,
     variant: Variant,
     verify: str,
-    facts: Facts,
-    whole_rows: bool,
-    over: Callable[[Variant, int], int],
+    taken: Callable[[Variant], int],
     why: list[str],
 ) -> tuple[Variant, int] | None:
     """The variant and its passes where the field does not fit, but tiles of it do; None where all of it does.
 
-    `over`: bytes that a variant needs beyond a limit. `whole_rows`: the output takes no parts of them. The
-    page cache does not count as memory that there is.
+    `taken`: bytes that a variant takes. The page cache does not count as memory that there is.
     """
-    limit = options.memory
-    if limit is None and facts.memory_known:
-        limit = int(facts.memory_available * SHARE)
+    options, limit = task.options, task.limit
     if limit is None or _in_the_way(options, verify) or what.rows * what.columns == 0:
         return None
-    most = limit
-    if over(variant, most) <= 0:
+    if taken(variant) <= limit:
         return None
     field = _field(what, options)
-    tiles = cheapest(
-        field,
-        options.deep,
-        variant.ranks,
-        whole_rows,
-        lambda tiles: over(_in_tiles(variant, what, tiles), most),
-    )
+
+    def over(tiles: Tiles) -> int:
+        return taken(_in_tiles(variant, what, tiles)) - limit
+
+    tiles = cheapest(field, options.deep, variant.ranks, task.output.format.text, over)
     if tiles is None:
         return None
     passes = field.passes(tiles.depth)

@@ -273,8 +273,9 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
         from tilewise.operations.svd.plan import plan_svd
+        from tilewise.planning.task import Task
 
-        return plan_svd(inputs[0], self, facts, joined)
+        return plan_svd(Task(self, inputs, None, facts, joined))
 
     @classmethod
     def differs(cls, was: Job, job: Job) -> str:

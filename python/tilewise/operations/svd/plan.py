@@ -33,7 +33,6 @@ from tilewise.files.region import Region
 from tilewise.launch import environment, job
 from tilewise.launch.job import Variant
 from tilewise.launch.join import Join
-from tilewise.machine.facts import Facts
 from tilewise.operations.svd.memory import DOUBLE, full_bytes, most_components, svd_need, two_stage_bytes
 from tilewise.operations.svd.options import (
     ALGORITHMS,
@@ -48,6 +47,7 @@ from tilewise.operations.svd.stages import shares_eigen
 from tilewise.planning import io, need, rule, where
 from tilewise.planning.names import Algorithm
 from tilewise.planning.plan import Fallback, Plan, plan_of, variant_of
+from tilewise.planning.task import Task
 from tilewise.planning.where import Spread
 
 PAIRS_TO_OVERLAP = 3  # of a rank: two at its ends, and one that is solved while their blocks travel
@@ -56,20 +56,21 @@ SWEEPS_FORESEEN, SWEPT_PER_SECOND = 60, 1e10  # multiplications over M·N·min(M
 REAL = {"complex64": "float32", "complex128": "float64"}  # of singular values
 
 
-def plan_svd(source: Region, options: Svd, facts: Facts, joined: Join | None = None) -> Plan:
-    """The plan for decomposing `source`, or UsageError: by `randomized` or `tall` where only they fit."""
-    why: list[str] = []
-    shape = shape_of(source, options)
-    algorithm = algorithm_of(shape, source, options, facts, joined, why)
-    plan = _plan_by(algorithm, why, source, options, facts, joined)
+def plan_svd(task: Task[Svd]) -> Plan:
+    """The plan for decomposing the input, or UsageError: by `randomized` or `tall` where only they fit."""
+    options = task.options
+    shape = shape_of(task.source, options)
+    algorithm = algorithm_of(task, shape)
+    plan = _plan_by(task, algorithm)
     if plan.refusal is None or not _may_stream(algorithm, options):
         return plan
     needed = bytes_text(plan.need.node)
     sampled = options.components is not None and shape.number == DOUBLE and few(shape)
     instead = {"randomized": ""} if sampled else {}
     for name, what in {**instead, "tall": "; A is read twice, in panels"}.items():
-        why = [f"{name}: {algorithm.name} would take {needed} of memory{what}"]
-        streamed = _plan_by(ALGORITHMS[name], why, source, options, facts, joined)
+        task = task.asking()
+        task.why.append(f"{name}: {algorithm.name} would take {needed} of memory{what}")
+        streamed = _plan_by(task, ALGORITHMS[name])
         if streamed.refusal is None:
             return streamed
     return plan
@@ -82,24 +83,20 @@ def _may_stream(algorithm: Algorithm, options: Svd) -> bool:
     return algorithm.name != "randomized" and not (asked or options.again or options.verify == "serial")
 
 
-def _plan_by(
-    algorithm: Algorithm, why: list[str], source: Region, options: Svd, facts: Facts, joined: Join | None
-) -> Plan:
+def _plan_by(task: Task[Svd], algorithm: Algorithm) -> Plan:
     """The plan with one of the algorithms, for which there are reasons."""
+    options, source, why, room = task.options, task.source, task.why, task.room
     dtype = result_type(source)
     shape = shape_of(source, options)
     if algorithm.name in ("randomized", "two_stage") and shape.number > DOUBLE:
         raise _only_real(source, options, algorithm.name)
-    chosen = msgspec.structs.replace(options, algorithm=algorithm.name)
     refuse_foreign_flags(algorithm, options)
-    if algorithm.name == "serial":
-        chosen = msgspec.structs.replace(chosen, threads=1)
-    spread = _ranks(shape, chosen, algorithm, facts, joined, why)
+    spread = _ranks(task, shape, algorithm)
     ranks = spread.ranks
     variant = variant_of(
         options,
         spread,
-        io.fitting(options, [source], None),
+        io.fitting(task),
         (1, ranks),
         algorithm.name,
     )
@@ -108,7 +105,6 @@ def _plan_by(
     elif algorithm.name == "serial":
         variant = msgspec.structs.replace(variant, blocks=2, start="none", inner="rotations")
     variant = msgspec.structs.replace(variant, exchange=_exchange(algorithm, options, variant, why))
-    room = options.memory if options.memory is not None else int(facts.memory_available * need.SHARE)
     verify = "fast" if options.verify == "auto" else options.verify
     if options.energy is not None and algorithm.name == "randomized":
         shape = most_components(shape, source, dtype, variant, options, verify, room, spread.on_node)
@@ -172,16 +168,13 @@ def _plan_by(
     pieces = _pieces(shape, options, dtype)
     flags = ("ranks", "threads", "algorithm", "io")
     return plan_of(
-        options,
-        facts,
+        task,
         spread,
         variant,
-        [source],
         required,
-        why,
         compute_type=dtype,
         choosable=(*flags, "exchange", "block-columns", "start") if algorithm.name == "jacobi" else flags,
-        warnings=environment.blas_warnings(os.environ, facts),
+        warnings=environment.blas_warnings(os.environ, task.facts),
         flops=4.0 * (shape.number // DOUBLE) ** 2 * shape.rows * shape.columns * shape.least,
         gemm=False,
         also_fixed=options.given(),
@@ -242,20 +235,17 @@ def shape_of(source: Region, options: Svd) -> Shape:
     return Shape(rows=rows, columns=columns, components=options.components or least, number=number)
 
 
-def _ranks(
-    shape: Shape,
-    options: Svd,
-    algorithm: Algorithm,
-    facts: Facts,
-    joined: Join | None,
-    why: list[str],
-) -> Spread:
+def _ranks(task: Task[Svd], shape: Shape, algorithm: Algorithm) -> Spread:
     """Ranks, threads and where they are; UsageError where the algorithm or the grid does not take so many."""
+    threads = 1 if algorithm.name == "serial" else task.options.threads
+    asked = task.asking(algorithm=algorithm.name, threads=threads)
+    options = asked.options
     work = shape.work
     if algorithm.name == "randomized":
         readings = READINGS if options.power is None else options.power + 2
         work = float(shape.rows) * shape.columns * shape.sampled(options) * 2 * readings
-    spread = rule.spread(options, facts, work, why, joined=joined, all_cores=options.exchange is not None)
+    spread = rule.spread(asked, work, all_cores=options.exchange is not None)
+    task.why += asked.why
     ranks = spread.ranks
     if not algorithm.takes(ranks):
         raise UsageError(
@@ -341,10 +331,9 @@ FEWEST, READINGS, MOST = 3, 20, 40  # of the file, that `randomized` may take; R
 READ = 30  # operations that could be done while a number is read
 
 
-def algorithm_of(
-    shape: Shape, source: Region, options: Svd, facts: Facts, joined: Join | None, why: list[str]
-) -> Algorithm:
+def algorithm_of(task: Task[Svd], shape: Shape) -> Algorithm:
     """The algorithm that was asked for, that flags lead to, or that the rule picks."""
+    options, facts, joined, room, why = task.options, task.facts, task.joined, task.room, task.why
     if options.algorithm is not None:
         return ALGORITHMS[options.algorithm]
     if options.resumed is not None:
@@ -365,7 +354,6 @@ def algorithm_of(
     if options.checkpoint and not options.again:
         why.append("jacobi: --checkpoint requires it, as the others keep nothing to go on from")
         return ALGORITHMS["jacobi"]
-    room = options.memory if options.memory is not None else int(facts.memory_available * need.SHARE)
     if (options.components is not None or options.energy is not None) and shape.number == DOUBLE:
         pays = options.components is not None and few(shape)
         if (pays or options.energy is not None) and (full := full_bytes(shape)) > room:
@@ -380,7 +368,7 @@ def algorithm_of(
     ranks = joined.size if joined is not None else options.ranks
     alone = ranks in (None, 1) and options.grid in (None, (1, 1))
     nodes = 1 if ranks == 1 else where.ground(options, facts, joined).count
-    in_two = two_stage_bytes(shape, source, options, options.again, facts.cores)
+    in_two = two_stage_bytes(shape, task.source, options, options.again, facts.cores)
     fits = in_two <= room and shape.number == DOUBLE and nodes == 1
     high = fits and shape.least >= HIGH_LEAST and is_high(shape.most, shape.least)
     if shape.least <= LOCAL_MAX and alone and options.tolerance is None and not high:
@@ -432,12 +420,11 @@ def what_fits(options: Svd, refused: Plan, joined: Join | None) -> str:
     source, ranks = refused.job.inputs[0], refused.job.variant.ranks
     shape = shape_of(source, options)
     components = options.components or USUAL
-    one = msgspec.structs.replace(options, ranks=1, exchange=None)
-    sampled = msgspec.structs.replace(
-        options, algorithm="randomized", components=None if options.energy else components
-    )
+    task = Task(options, [source], None, refused.facts, joined)
+    one = task.asking(ranks=1, exchange=None)
+    sampled = task.asking(algorithm="randomized", components=None if options.energy else components)
     said = "" if options.components or options.energy else f" --components {components}"
-    least = _smallest_memory(options, refused, joined)
+    least = _smallest_memory(task)
     memory = f"--memory {least}MiB" if least else ""
     ways = [("-n 1", one)] if ranks > 1 and joined is None else []
     few_enough = few(msgspec.structs.replace(shape, components=components))
@@ -445,21 +432,20 @@ def what_fits(options: Svd, refused: Plan, joined: Join | None) -> str:
         ways.append((f"--algorithm randomized{said}: it reads the file in panels", sampled))
     for advice, asked in ways:
         with contextlib.suppress(UsageError):
-            if plan_svd(source, asked, refused.facts, joined).refusal is None:
+            if plan_svd(asked).refusal is None:
                 return f"{memory}, or {advice}" if memory else advice
     return memory
 
 
-def _smallest_memory(options: Svd, refused: Plan, joined: Join | None) -> int:
+def _smallest_memory(task: Task[Svd]) -> int:
     """MiB with which the job would be done, as far as there is so much; 0 where there is not."""
 
     def fits(mebibytes: int) -> bool:
         with contextlib.suppress(UsageError):
-            asked = msgspec.structs.replace(options, memory=mebibytes << 20)
-            return plan_svd(refused.job.inputs[0], asked, refused.facts, joined).refusal is None
+            return plan_svd(task.asking(memory=mebibytes << 20)).refusal is None
         return False
 
-    low, high = 0, refused.facts.memory_available >> 20
+    low, high = 0, task.facts.memory_available >> 20
     if not fits(high):
         return 0
     while high - low > 1:

@@ -67,6 +67,6 @@ class Transpose(OfOneInput, frozen=True, kw_only=True):
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
         from tilewise.operations.transpose.plan import plan_transpose
+        from tilewise.planning.task import Task
 
-        assert target is not None
-        return plan_transpose(inputs[0], target, self, facts, joined)
+        return plan_transpose(Task(self, inputs, target, facts, joined))

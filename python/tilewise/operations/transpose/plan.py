@@ -18,12 +18,9 @@ from tilewise.base.errors import UsageError
 from tilewise.base.units import bytes_text
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import Format
-from tilewise.files.region import Region
-from tilewise.files.target import Target, check_holds
+from tilewise.files.target import check_holds
 from tilewise.launch.job import Variant
-from tilewise.launch.join import Join
 from tilewise.machine import storage, transposition
-from tilewise.machine.facts import Facts
 from tilewise.operations.transpose.cost import (
     BAND,
     PAGE,
@@ -38,6 +35,7 @@ from tilewise.operations.transpose.options import ALGORITHMS, Transpose
 from tilewise.planning import grid, io, need, rule
 from tilewise.planning.names import Algorithm
 from tilewise.planning.plan import Plan, plan_of, variant_of
+from tilewise.planning.task import Task
 
 CACHED = 0.5  # of what is available: both files in the page cache, and room for others
 TILE_FROM = 1 << 30  # bytes of a matrix that are turned in memory
@@ -46,34 +44,28 @@ _WORK = 10  # multiply-adds that one number is worth
 Measured = tuple[int, int]  # bytes of an item, threads
 
 
-def plan_transpose(
-    source: Region,
-    target: Target,
-    options: Transpose,
-    facts: Facts,
-    joined: Join | None = None,
-) -> Plan:
-    """The plan for writing the transpose of `source` to `target`; UsageError for what cannot be."""
+def plan_transpose(task: Task[Transpose]) -> Plan:
+    """The plan for writing the transpose of the input to the target; UsageError for what cannot be."""
+    options, source, target, why = task.options, task.source, task.output, task.why
     check_holds(target, source.dtype)
     kind = target.format
     order = io.order_of(target, options.order)
-    why: list[str] = []
     files = Files(source=source, kind=kind, order=order)
-    algorithm = _algorithm(files, options, facts, why)
+    algorithm = _algorithm(task, files)
     all_cores = algorithm.name != "staged" and (options.algorithm is not None or bool(algorithm.exchanges))
     work = float(source.rows) * source.columns * _WORK
-    spread = rule.spread(options, facts, work, why, joined=joined, all_cores=all_cores)
+    spread = rule.spread(task, work, all_cores=all_cores)
     ranks = spread.ranks
     if algorithm.name == "staged" and options.grid is not None:
         raise UsageError("--grid makes no sense with staged: ranks take tiles in turn", "--algorithm swap")
     shape = (ranks, 1)
     if algorithm.name != "staged":
         shape, _ = grid.choose("transpose", ranks, options.grid, *files.stored)
-    exchange, between = rule.exchange(options, algorithm, source.bytes, facts, spread, why, "the matrix")
+    exchange, between = rule.exchange(task, algorithm, source.bytes, spread, "the matrix")
     variant = variant_of(
         options,
         spread,
-        io.fitting(options, [source], target),
+        io.fitting(task),
         shape,
         algorithm.name,
         exchange=exchange,
@@ -82,7 +74,7 @@ def plan_transpose(
     )
     if algorithm.name == "gather":
         variant = _written_by_root(variant, options, kind)
-    variant, unmeasured = _tile(variant, source, facts, why)
+    variant, unmeasured = _tile(task, variant)
     if algorithm.name == "staged":
         if options.again:
             raise UsageError(
@@ -90,8 +82,8 @@ def plan_transpose(
                 "--algorithm swap",
             )
         if files.plain and spread.nodes == 1:
-            variant = _touching(variant, files, target, options, facts, why)
-        room = _room(options, facts) // spread.on_node - need.unpacking([source], variant)
+            variant = _touching(task, variant, files)
+        room = task.room // spread.on_node - need.unpacking([source], variant)
         given = options.resumed.band_bytes if options.resumed else None
         stage, required = staged(files, variant, room, spread.on_node, options.verify, given)
     else:
@@ -104,13 +96,10 @@ def plan_transpose(
         )
     flags = ("ranks", "threads", "algorithm", "io")
     return plan_of(
-        options,
-        facts,
+        task,
         spread,
         variant,
-        [source],
         required,
-        why,
         compute_type=source.dtype,
         choosable=(*flags, "exchange", "grid") if algorithm.exchanges else flags,
         job={
@@ -126,11 +115,12 @@ def plan_transpose(
     )
 
 
-def _tile(variant: Variant, source: Region, facts: Facts, why: list[str]) -> tuple[Variant, Measured | None]:
+def _tile(task: Task[Transpose], variant: Variant) -> tuple[Variant, Measured | None]:
     """The tile that was measured here, or what is to be measured when the job is done.
 
     Only where so much is turned in memory by the fast kernel that it is worth the second that it takes.
     """
+    source, facts = task.source, task.facts
     if variant.algorithm == "staged" or variant.kernel != "fast" or facts.elsewhere:
         return variant, None
     if source.bytes < TILE_FROM:
@@ -139,13 +129,13 @@ def _tile(variant: Variant, source: Region, facts: Facts, why: list[str]) -> tup
     tile = transposition.stored_tile(item, threads, facts)
     if tile is None:
         return variant, (item, threads)
-    why.append(f"tiles of {tile.rows}×{tile.columns} numbers: the fastest measured here")
+    task.why.append(f"tiles of {tile.rows}×{tile.columns} numbers: the fastest measured here")
     return msgspec.structs.replace(variant, tile=(tile.rows, tile.columns), streaming=tile.streaming), None
 
 
-def _algorithm(files: Files, options: Transpose, facts: Facts, why: list[str]) -> Algorithm:
+def _algorithm(task: Task[Transpose], files: Files) -> Algorithm:
     """The algorithm that was asked for, or that what was asked for leads to."""
-    source = files.source
+    options, source, why = task.options, task.source, task.why
     if options.resumed is not None:
         return ALGORITHMS[options.resumed.variant.algorithm]
     if options.root_write is not None and options.algorithm not in (None, "gather"):
@@ -174,7 +164,7 @@ def _algorithm(files: Files, options: Transpose, facts: Facts, why: list[str]) -
         )
         return ALGORITHMS["staged"]
     held = 3 * source.bytes + need.FIXED + need.STAGING + need.whole_lines(source)
-    if options.again or (source.encoding != "binary" and held <= _room(options, facts)):
+    if options.again or (source.encoding != "binary" and held <= task.room):
         why.append("reread: the input is read once, and its numbers fit in memory")
         return ALGORITHMS["reread"]
     why.append("staged: memory is bounded, whatever the size")
@@ -194,17 +184,15 @@ def _written_by_root(variant: Variant, options: Transpose, kind: Format) -> Vari
     )
 
 
-def _touching(
-    variant: Variant, files: Files, target: Target, options: Transpose, facts: Facts, why: list[str]
-) -> Variant:
+def _touching(task: Task[Transpose], variant: Variant, files: Files) -> Variant:
     """How `staged` reads and writes plain files, where that was left open."""
+    options, source, facts, why = task.options, task.source, task.facts, task.why
     if options.io.read is not None or options.io.write is not None:
         return variant
     if options.resumed is not None:  # its tiles go the same way
         was = options.resumed.variant
         return msgspec.structs.replace(variant, read=was.read, write=was.write)
-    source = files.source
-    folder = os.path.dirname(os.path.realpath(target.path))
+    folder = os.path.dirname(os.path.realpath(task.output.path))
     here = storage.is_local(source.path) and storage.is_local(folder)
     cached = 2 * source.bytes <= CACHED * facts.memory_available
     # Mapped pages are the page cache's, but a reader of /proc sees them in the rank: a cap is kept for both.
@@ -220,7 +208,7 @@ def _touching(
         return variant
     read = "uncached" if storage.takes_direct(source.path) else "positioned"
     # The page cache makes long writes of short ones that share pages, if it holds them so long.
-    room = _room(options, facts)
+    room = task.room
     gathers = facts.memory_available - room >= 2 * scattered(files, room // variant.ranks)
     whole_pages = source.rows * ITEMSIZE[source.dtype] % PAGE == 0
     past = (whole_pages or not gathers) and storage.takes_direct(folder)
@@ -230,8 +218,3 @@ def _touching(
         "the page cache"
     )
     return msgspec.structs.replace(variant, read=read, write=write)
-
-
-def _room(options: Transpose, facts: Facts) -> int:
-    """Bytes that the ranks of a node may take together."""
-    return options.memory if options.memory is not None else int(facts.memory_available * need.SHARE)
