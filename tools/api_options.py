@@ -1,4 +1,4 @@
-"""Writes python/tilewise/api/options.py: the flags of each command as types, for editors and type checkers.
+"""Writes python/tilewise/api/options.pyi: the flags of each command as types, for editors and type checkers.
 
 `python tools/api_options.py` writes it; a test compares it with what the commands declare.
 """
@@ -14,12 +14,11 @@ import typing
 from pathlib import Path
 from typing import Any
 
-import msgspec
-from tilewise.base.declare import Parameter
+from tilewise.base.declare import declared
 from tilewise.operations import options_of
 
 ROOT = Path(__file__).resolve().parents[1]
-TARGET = ROOT / "python/tilewise/api/options.py"
+TARGET = ROOT / "python/tilewise/api/options.pyi"
 COMMANDS = ("multiply", "transpose", "stencil", "svd", "convert", "generate", "norm", "measure")
 LEFT_OUT = ("output", "json", "quiet", "verbose")  # what a function returns, and what it does not print
 ARGUMENTS = {"svd": ("values_only",)}  # which a function declares itself, as its return type depends on them
@@ -57,24 +56,14 @@ Flags = dict[str, tuple[Any, str, bool]]  # each flag's type, its help, and whet
 
 def flags_of(kind: type) -> Flags:
     """The flags that a class of them declares itself, by their spelling; those of its bases are left out."""
-    flags: Flags = {}
-    hints = typing.get_type_hints(kind, include_extras=True)
-    for name in inspect.get_annotations(kind):
-        for parameter in (each for each in typing.get_args(hints[name]) if isinstance(each, Parameter)):
-            spelt = parameter.spellings[0].lstrip("-").replace("-", "_")
-            spelt += "_" * keyword.iskeyword(spelt)
-            if parameter.spellings[0].startswith("-") and spelt not in LEFT_OUT:
-                flags[spelt] = (typing.get_args(hints[name])[0], parameter.help, _is_needed(kind, name))
-    return flags
-
-
-def _is_needed(kind: type, name: str) -> bool:
-    fields = (
-        {field.name: field for field in msgspec.structs.fields(kind)}
-        if issubclass(kind, msgspec.Struct)
-        else {}
-    )
-    return name in fields and fields[name].required
+    hints = typing.get_type_hints(kind)
+    own = inspect.get_annotations(kind)
+    return {
+        spelt + "_" * keyword.iskeyword(spelt): (hints[one.field], one.help, one.needed)
+        for one in declared(kind)
+        for spelt in [one.name.lstrip("-").replace("-", "_")]
+        if one.field in own and not one.flag.place and spelt not in LEFT_OUT
+    }
 
 
 def options_class(name: str, base: str, flags: Flags, listed: bool) -> str:
@@ -89,14 +78,15 @@ def options_class(name: str, base: str, flags: Flags, listed: bool) -> str:
 
 def _written(kind: Any, listed: bool) -> str:
     plain = [each for each in (typing.get_args(kind) or (kind,)) if each is not type(None)]
-    text = " | ".join(each.__name__ for each in plain)
-    return "str | Sequence[str] | Sequence[int]" if listed and text == "str" else text
+    if listed and any(each is str or typing.get_origin(each) is list for each in plain):
+        return "str | Sequence[str] | Sequence[int]"
+    return " | ".join(each.__name__ for each in plain)
 
 
 def written() -> str:
     """The whole module."""
-    from tilewise.cli.measure_flags import MeasureFlags
     from tilewise.engine.request import Request
+    from tilewise.lab.measurement.request import MeasureRequest
     from tilewise.operations.operation import OfOneInput
     from tilewise.planning.choices import Choices
 
@@ -106,7 +96,7 @@ def written() -> str:
     for command in COMMANDS:
         name = f"{command.capitalize()}Options"
         if command == "measure":
-            classes.append(options_class(name, "TypedDict", flags_of(MeasureFlags), True))
+            classes.append(options_class(name, "TypedDict", flags_of(MeasureRequest), True))
             continue
         kind = options_of(command)
         flags = flags_of(kind) | (flags_of(OfOneInput) if issubclass(kind, OfOneInput) else {})

@@ -13,9 +13,8 @@ from pathlib import Path
 from tilewise import __version__
 from tilewise.base.declare import Argument, Arguments, Example
 from tilewise.base.errors import Interrupted, RunError, UsageError, VerificationError
-from tilewise.cli.commands import JOBS
+from tilewise.cli.commands import JOBS, Page, names, page_of, subcommands
 from tilewise.cli.help import groups, parts_of, shown_value, usage
-from tilewise.cli.pages import Page, names, page_of, subcommands
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TARGET = DOCS / "man"
@@ -142,7 +141,7 @@ def _argument(one: Argument) -> Iterator[str]:
         text += f" Default: {default}."
     if one.several:
         text += " May be given again."
-    spelt = ", ".join(sorted(one.parameter.spellings, key=len))
+    spelt = ", ".join(sorted(one.spellings, key=len))
     valued = spelt.startswith("-") and one.kind is not bool
     yield from _option(spelt, text, shown_value(one) if valued else "")
 

@@ -41,13 +41,13 @@ def flags() -> str:
             "| flag | meaning | values | default | not for |",
             "|---|---|---|---|---|",
         ]
-        for one in (each for each in common if each.parameter.group == group):
+        for one in (each for each in common if each.flag.group == group):
             own = {name: arguments.get(one.field) for name, arguments in commands.items()}
             there = {name: argument for name, argument in own.items() if argument is not None}
             refused = [f"`{name}`" for name, argument in there.items() if argument.hidden]
             cells = (
                 _spelt(one),
-                one.parameter.help.strip(),
+                one.help.strip(),
                 _values(there),
                 _default(one),
                 ", ".join(refused),
@@ -59,7 +59,7 @@ def flags() -> str:
 
 def _spelt(one: Argument) -> str:
     word = "" if one.kind is bool else f" {shown_value(one)}"
-    return ", ".join(f"`{each}`" for each in sorted(one.parameter.spellings, key=len))[:-1] + f"{word}`"
+    return ", ".join(f"`{each}`" for each in sorted(one.spellings, key=len))[:-1] + f"{word}`"
 
 
 def _values(there: dict[str, Argument]) -> str:
@@ -71,7 +71,7 @@ def _values(there: dict[str, Argument]) -> str:
 
 
 def _default(one: Argument) -> str:
-    return one.parameter.default or ("" if one.default in NONE else f"`{one.default}`")
+    return one.flag.default or ("" if one.default in NONE else f"`{one.default}`")
 
 
 def written(page: str) -> str:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tilewise.cli.pages import names, page_of
+from tilewise.cli.commands import names, page_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs/man").glob("*.1"))
@@ -46,7 +46,7 @@ def test_a_page_has_every_argument_choice_and_example(name: str) -> None:
     text = shown(ROOT / f"docs/man/tilewise-{name.replace(' ', '-')}.1")
     assert [each for each in SECTIONS if f"\n{each}\n" not in text] == []
     for each in page.arguments.shown():
-        spelt = ", ".join(sorted(each.parameter.spellings, key=len))
+        spelt = ", ".join(sorted(each.spellings, key=len))
         assert re.search(rf"^ +{re.escape(spelt)}\b", text, re.MULTILINE), spelt
         assert all(choice in text for choice in each.choices)
     assert page.examples and all(f"    {example.line}\n" in text for example in page.examples)

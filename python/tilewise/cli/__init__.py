@@ -133,14 +133,10 @@ def _dispatch(words: list[str], joined: Join | None) -> int:
         print(f"tilewise {__version__}")
         return 0
     name = words[0]
-    if name in ("--install-completion", "--show-completion"):
+    if name in ("--complete", "--install-completion", "--show-completion"):
         from tilewise.cli import completion
 
         return completion.main(name, words[1:])
-    if name == "--complete":
-        from tilewise.cli import complete
-
-        return complete.main(words[1:])
     if name not in COMMANDS:
         raise UsageError(f"{name!r} is not a command; choose from {', '.join(COMMANDS)}", _nearest(name))
     if name in JOBS:

@@ -1,8 +1,17 @@
-"""The table of commands, and the overview page that is made from it without importing anything."""
+"""The table of commands, the overview made from it, and each command's page: what it says and declares.
+
+Help, completion and the manual are made from the pages. The overview imports nothing.
+"""
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, NamedTuple
+
 from tilewise.operations import OPERATIONS
+
+if TYPE_CHECKING:
+    from tilewise.base.declare import Arguments, Example
 
 # Adding a command that is no job is one module in this folder, with `main(words, joined)`, and one line here.
 COMMANDS = {
@@ -16,6 +25,46 @@ COMMANDS = {
     "doctor": "check the installation",
 }
 JOBS = tuple(OPERATIONS)
+# The struct whose fields are what a command takes, and its module; jobs have several.
+_DECLARED = {
+    "info": ("cli.info", "InfoFlags"),
+    "show": ("cli.show", "ShowFlags"),
+    "measure": ("lab.measurement.request", "MeasureRequest"),
+    "measure compare": ("cli.measure", "CompareFlags"),
+    "plan": ("cli.plan", "PlanFlags"),
+    "study": ("cli.study", "StudyFlags"),
+    "study list": ("cli.study", "StudyListFlags"),
+    "study show": ("cli.study", "StudyShowFlags"),
+    "study run": ("cli.study_run", "StudyRunFlags"),
+    "study compare": ("cli.study", "StudyCompareFlags"),
+    "study export": ("cli.study", "StudyExportFlags"),
+    "report": ("cli.report", "ReportFlags"),
+    "doctor": ("cli.doctor", "DoctorFlags"),
+    "--install-completion": ("cli.completion", "InstallFlags"),
+    "--show-completion": ("cli.completion", "ScriptFlags"),
+}
+
+
+class Page(NamedTuple):
+    """One command: what it is called behind `tilewise`, its docstring, what it takes."""
+
+    name: str
+    doc: str
+    arguments: Arguments
+
+    @property
+    def description(self) -> str:
+        """The first paragraph of the docstring."""
+        from tilewise.base.declare import description_of
+
+        return description_of(self.doc)
+
+    @property
+    def examples(self) -> list[Example]:
+        """Command lines worth seeing."""
+        from tilewise.base.declare import examples_of
+
+        return examples_of(self.doc)
 
 
 def overview() -> str:
@@ -33,3 +82,32 @@ def overview() -> str:
             "tilewise COMMAND --help tells more. Also: tilewise --version, tilewise --install-completion.",
         ]
     )
+
+
+def names() -> list[str]:
+    """Names of all pages, as the overview has them, subcommands behind their command."""
+    others = [name for name in _DECLARED if name not in COMMANDS]
+    return [
+        each
+        for command in (*COMMANDS, "--install-completion", "--show-completion")
+        for each in (command, *(name for name in others if name.startswith(f"{command} ")))
+    ]
+
+
+def page_of(name: str) -> Page:
+    """The page called `name`, one of `names()`."""
+    from tilewise.base.declare import arguments_of
+
+    if name in JOBS:
+        from tilewise.cli.jobs import declaring
+
+        kinds = declaring(name)
+    else:
+        module, kind = _DECLARED[name]
+        kinds = (getattr(importlib.import_module(f"tilewise.{module}"), kind),)
+    return Page(name, kinds[0].__doc__ or "", arguments_of(*kinds))
+
+
+def subcommands(name: str) -> list[str]:
+    """Names of the pages below that of the command `name`."""
+    return [each for each in names() if each.startswith(f"{name} ")]

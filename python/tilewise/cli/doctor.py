@@ -1,45 +1,65 @@
-"""`tilewise doctor`: what is installed, which MPI and BLAS, and what will go wrong."""
+"""`tilewise doctor`: what is installed, which MPI and BLAS, and what will go wrong.
+
+Findings are shown as they come: this machine, the worker, the launcher and whether it starts ranks, on
+which nodes and by which MPI type, and graphics processors.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from tilewise import __version__
+from tilewise.base.declare import Flags
 from tilewise.base.errors import TilewiseError
 from tilewise.base.memory import total_memory
-from tilewise.base.units import bytes_text, plural
-from tilewise.cli import doctor_devices, doctor_start
-from tilewise.cli.doctor_start import Finding
+from tilewise.base.units import bytes_text, listing, plural
 from tilewise.cli.parse import parse
+from tilewise.lab.measurement import device_trial
+from tilewise.lab.measurement.points import ON_DEVICE
 from tilewise.lab.report.render.terminal import Screen, show
-from tilewise.launch import environment, launcher
-from tilewise.launch.constants import describe
+from tilewise.launch import diagnose, environment, job, join, launcher, signals, slurm
+from tilewise.launch.cleanup import Guardian
+from tilewise.launch.constants import Device, describe, devices, no_graphics
 from tilewise.launch.join import Join
+from tilewise.launch.supervise import Supervisor
+from tilewise.machine import allocation, profile
 from tilewise.machine import facts as machine
-from tilewise.machine import profile
 
 _LABEL = len("BLAS kernel")
+_PATIENCE = 60.0  # seconds for ranks to start and to leave
+_MOST = 64  # ranks that are started for a look
 
 
-def request() -> bool:
+class DoctorFlags(Flags, frozen=True, kw_only=True):
     """Check the installation. The exit code is 0 if jobs can run here, else 1.
 
     Examples:
         tilewise doctor
             What to look at first when a job does not start.
     """
-    return True
+
+
+class Finding(NamedTuple):
+    """One line: `verdict` is `ok`, `note` or `FAIL`; `advice` says what to do."""
+
+    label: str
+    text: str
+    verdict: str = "ok"
+    advice: str = ""
 
 
 def main(words: list[str], joined: Join | None) -> int:
-    """Runs the command; returns its exit code."""
-    if parse("doctor", request, words) is None:
+    """Run the command; return its exit code."""
+    if parse("doctor", DoctorFlags, words) is None:
         return 0
     failed = False
     for finding in findings():
@@ -73,8 +93,8 @@ def findings() -> Iterator[Finding]:
         yield Finding("worker", error.message, "FAIL", "pip install --force-reinstall tilewise")
         return
     yield from _worker(worker)
-    yield from doctor_start.launcher_of(worker)
-    yield from doctor_devices.findings(worker.path)
+    yield from _launcher(worker)
+    yield from _graphics(worker.path)
 
 
 def _machine(facts: machine.Facts) -> Iterator[Finding]:
@@ -158,3 +178,146 @@ def _kernels(rows: list[dict[str, Any]]) -> Finding:
         return Finding("kernels", text)
     forced = os.environ.get("TILEWISE_KERNELS", "")
     return Finding("kernels", f"{text}, and TILEWISE_KERNELS is {forced}", "FAIL", "unset TILEWISE_KERNELS")
+
+
+def _launcher(worker: launcher.Worker) -> Iterator[Finding]:
+    """The launcher, and whether it starts ranks: in a Slurm allocation, one on each of its nodes."""
+    ours = launcher.mpiexec_path(worker.build)
+    kind = "the mpich package" if worker.mpi == "wheel" else "the site's MPI"
+    if ours is None:
+        yield Finding(
+            "mpiexec",
+            f"the launcher of {kind} is missing; only one rank can run",
+            "FAIL",
+            "pip install mpich",
+        )
+        return
+    yield Finding("mpiexec", f"{ours} ({'Slurm' if os.path.basename(ours) == 'srun' else kind})")
+    onpath = shutil.which("mpiexec")
+    if onpath is not None and os.path.realpath(onpath) != os.path.realpath(ours):
+        theirs, mine = launcher.kind_of(onpath), launcher.kind_of(ours)
+        foreign = mine not in (theirs, launcher.SRUN)
+        yield Finding(
+            "PATH",
+            f"mpiexec there is {onpath}"
+            + (f" of another MPI ({theirs.name})" if foreign else ", the same kind"),
+            "note" if foreign else "ok",
+            "tilewise CMD -n N starts the right one" if foreign else "",
+        )
+    granted = allocation.granted(os.environ)
+    if granted is None:
+        yield _ranks(worker, [])
+        return
+    yield Finding("Slurm", f"{granted.said()}{', in a step of it' if join.in_step(os.environ) else ''}")
+    yield _mpi_type(worker)
+    nodes = [node.name for node in granted.nodes[:_MOST]]
+    yield _ranks(worker, nodes if len(nodes) > 1 else nodes * 2)
+
+
+def _mpi_type(worker: launcher.Worker) -> Finding:
+    """Which MPI type a step has that names none, and whether the worker's MPI understands it."""
+    told = os.environ.get("SLURM_MPI_TYPE", "")
+    default = slurm.mpi_default()
+    source = "MpiDefault" if not told else "this step's" if join.in_step(os.environ) else "SLURM_MPI_TYPE"
+    kind, spoken = told or default or "not known", slurm.SPOKEN.get(worker.family, ())
+    text = f"{kind} ({source}); tilewise … -n N selects the right one"
+    offered = slurm.mpi_types("srun")
+    able = [name for name in offered if name in spoken]
+    if not spoken or kind in spoken:
+        return Finding("MPI type", text)
+    name = launcher.NAMES[worker.family]
+    if able or not offered:
+        return Finding(
+            "MPI type",
+            f"{text}, a plain srun tilewise … would fail: {name} does not support {kind}",
+            "note",
+            f"srun --mpi={(able or spoken)[0]} tilewise …, or SLURM_MPI_TYPE={(able or spoken)[0]}",
+        )
+    return Finding(
+        "MPI type",
+        f"{text}; srun tilewise … would fail: {name} needs {spoken[0]}, Slurm offers {listing(offered)}",
+        "note",
+        "tilewise … -n N, not srun tilewise …",
+    )
+
+
+def _ranks(worker: launcher.Worker, nodes: list[str]) -> Finding:
+    """Starts a rank on each of `nodes`, or two here, and ends them: that tests what the lines above say."""
+    ranks = max(2, len(nodes))
+    variant = msgspec.structs.replace(job.quit_job().variant, ranks=ranks, grid=(1, ranks))
+    nothing = job.Measure(stop=job.Stop(), points=[])
+    looked = msgspec.structs.replace(job.quit_job(), command="measure", variant=variant, measure=nothing)
+    label = "two ranks" if ranks == 2 else f"{ranks} ranks"
+    guardian = Guardian([], "the trial was killed")
+    try:
+        with signals.watched() as caught:
+            start = launcher.own_start(worker, variant, nodes, "", oversubscribed=True)
+            outcome = Supervisor(start, worker.path, caught, timeout=_PATIENCE).run(job.encode(looked))
+            wrong = diagnose.error_of(outcome, _PATIENCE, start)
+    except TilewiseError as error:
+        return Finding(label, error.message, "FAIL", error.advice)
+    finally:
+        guardian.dismiss()
+    if wrong is not None:
+        return Finding(label, f"did not start: {wrong.message}", "FAIL", wrong.advice)
+    assert outcome.started is not None
+    there = list(dict.fromkeys(rank.host for rank in outcome.started.ranks))
+    hosts = f"on {listing(there)} " if nodes else ""
+    return Finding(label, f"{hosts}started and ended within {outcome.wall:.2f} s")
+
+
+def _graphics(worker: str) -> Iterator[Finding]:
+    """Everything that --buffer depends on. One line where there is no device, as nothing is wrong then."""
+    found = devices(worker)
+    if why := no_graphics(found):
+        yield Finding("devices", f"{why}, so measure --buffer only supports malloc")
+        return
+    played = " simulated by the driver of the tests" if found.simulated else ""
+    driver = "" if found.simulated else module_version()
+    count = plural(len(found.devices), "graphics processor")
+    yield Finding("devices", f"{driver}CUDA {found.driver}, {count}{played}")
+    for number, device in enumerate(found.devices):
+        yield Finding(f"device {number}", _device(device))
+    yield _messages()
+
+
+def module_version(path: str = "/proc/driver/nvidia/version") -> str:
+    """`driver 550.54.15, ` as the kernel's module says; empty where it does not."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            found = re.search(r"Kernel Module(?: for \S+)?\s+(\d[\d.]*)", file.read())
+    except OSError:
+        return ""
+    return f"driver {found[1]}, " if found else ""
+
+
+def _device(device: Device) -> str:
+    said = [device.name, bytes_text(device.memory), f"compute {device.compute}"]
+    said += [
+        what if there else f"no {what}"
+        for what, there in (
+            ("unified addressing", device.unified_addressing),
+            ("managed memory", device.managed),
+            ("page migration", device.migrates),
+        )
+    ]
+    peers = ", ".join(map(str, device.peers))
+    return ", ".join([*said, f"peer access to {peers}" if peers else "no peer access"])
+
+
+def _messages() -> Finding:
+    """What MPI says of itself, and what becomes of it when it is given addresses on a device."""
+    said = {"yes": "MPI says it takes their addresses", "no": "MPI says it takes no addresses of theirs"}
+    try:
+        with signals.watched() as caught:
+            asked = said.get(
+                device_trial.says("", caught), "MPI does not say whether it takes their addresses"
+            )
+            answers = {kind: device_trial.tried(device_trial.here(), kind, "", caught) for kind in ON_DEVICE}
+    except TilewiseError as error:
+        return Finding("messages", f"no trial was possible: {error.message}", "note", error.advice)
+    tried = "; ".join(
+        f"from {kind} memory " + ("they arrive" if one.takes else f"they do not arrive: {one.why}")
+        for kind, one in answers.items()
+    )
+    return Finding("messages", f"{asked}; tried, {tried}")

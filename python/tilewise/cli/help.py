@@ -33,7 +33,7 @@ def page(name: str, doc: str, arguments: Arguments, short: bool = False) -> str:
 
     With `short` one screen: the arguments that most people use, and the first examples.
     """
-    from tilewise.cli.pages import page_of, subcommands
+    from tilewise.cli.commands import page_of, subcommands
 
     width = max(60, min(100, shutil.get_terminal_size((80, 24)).columns))
     lines = [
@@ -68,9 +68,7 @@ def usage(name: str, arguments: Arguments) -> str:
     """The command line in short: what must be given, and whether there is more."""
     places = [_place(each) for each in arguments.positions]
     flags = [each for each in arguments.shown() if each not in arguments.positions]
-    needed = [
-        f"{min(each.parameter.spellings, key=len)} {shown_value(each)}" for each in flags if each.needed
-    ]
+    needed = [f"{min(each.spellings, key=len)} {shown_value(each)}" for each in flags if each.needed]
     more = ["[flags]"] if len(flags) > len(needed) else []
     return " ".join([name, *places, *needed, *more])
 
@@ -79,7 +77,7 @@ def groups(arguments: Arguments, short: bool = False) -> Iterator[tuple[str, lis
     """The arguments that apply, under their headings; with `short` those that most people use."""
     shown = [each for each in arguments.shown() if not short or _is_common(each)]
     for heading in GROUPS:
-        group = [each for each in shown if each.parameter.group == heading]
+        group = [each for each in shown if each.flag.group == heading]
         if group:
             yield heading, group
 
@@ -87,23 +85,23 @@ def groups(arguments: Arguments, short: bool = False) -> Iterator[tuple[str, lis
 def shown_value(one: Argument) -> str:
     """What stands for the value of an argument, such as FILE; for several in one word NAME[,NAME…]."""
     name = one.value.name
-    if not one.parameter.joined:
+    if not one.flag.joined:
         return name
-    return f"{name}[{one.parameter.joined}{name}{'…' if one.parameter.joined == ',' else ''}]"
+    return f"{name}[{one.flag.joined}{name}{'…' if one.flag.joined == ',' else ''}]"
 
 
 def parts_of(one: Argument) -> tuple[str, tuple[str, ...], str]:
     """Its help, its choices unless the help names them all, and its default; empty where there is none."""
-    said = one.parameter.help.strip()
+    said = one.help.strip()
     named = all(choice in ("auto", *_WORD.findall(said)) for choice in one.choices)
-    default = one.parameter.default
+    default = one.flag.default
     if not default and one.default not in (None, False, (), "", {}) and not one.needed and not one.rest:
         default = str(one.default)
     return said, () if named else one.choices, default
 
 
 def _is_common(one: Argument) -> bool:
-    return one.parameter.common or one.needed or not one.parameter.spellings[0].startswith("-")
+    return one.flag.common or one.needed or not one.name.startswith("-")
 
 
 def _entry(one: Argument, width: int) -> Iterator[str]:
@@ -118,14 +116,14 @@ def _entry(one: Argument, width: int) -> Iterator[str]:
 
 
 def _left(one: Argument) -> str:
-    spelt = sorted(one.parameter.spellings, key=len)
+    spelt = sorted(one.spellings, key=len)
     if one.rest or not spelt[0].startswith("-") or one.kind is bool:
         return ", ".join(spelt)
     return f"{', '.join(spelt)} {shown_value(one)}"
 
 
 def _place(one: Argument) -> str:
-    spelt = one.parameter.spellings[0]
+    spelt = one.name
     return f"[{spelt}…]" if one.rest else spelt if one.needed else f"[{spelt}]"
 
 

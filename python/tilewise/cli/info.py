@@ -9,16 +9,17 @@ from typing import Annotated, Any
 import msgspec
 
 from tilewise import __version__, files
-from tilewise.base.declare import JSON, SHOW, WHAT, Parameter
+from tilewise.base.declare import JSON, SHOW, Flag
 from tilewise.base.errors import UsageError
 from tilewise.base.units import bytes_text, listing, plural, shape_text, share_text
 from tilewise.cli.parse import parse
+from tilewise.cli.streams import warn, write_json
 from tilewise.files.contents import Content, contents
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import MATRIX, extension, format_of, split_input
 from tilewise.files.region import Source
 from tilewise.files.slices import ManyDimensionsError
-from tilewise.files.style import DECIMAL, HEADER_ROWS, MISSING, PLAIN, SEPARATOR, Style, style_of_words
+from tilewise.files.style import PLAIN, Style, TextFlags
 from tilewise.lab.report.render.terminal import Screen, show
 from tilewise.lab.report.table import Cell, Table, text_columns
 from tilewise.launch.join import Join
@@ -27,33 +28,7 @@ from tilewise.machine import storage
 _SHOWN = 100  # arrays of a file on the terminal
 
 
-def request(
-    a: Annotated[
-        str, Parameter(name="A", value=MATRIX, group=WHAT, help="A matrix file, or random:ROWSxCOLUMNS:TYPE.")
-    ],
-    /,
-    *,
-    stats: Annotated[
-        bool,
-        Parameter(
-            name="--stats", group=SHOW, help="Read all elements: minimum, maximum, mean, number not finite."
-        ),
-    ] = False,
-    json: Annotated[
-        str | None,
-        Parameter(
-            name="--json",
-            value=JSON,
-            stream=True,
-            group=SHOW,
-            help="File for the same as JSON; - for standard output.",
-        ),
-    ] = None,
-    header_rows: Annotated[int | None, HEADER_ROWS] = None,
-    separator: Annotated[str | None, SEPARATOR] = None,
-    decimal: Annotated[str | None, DECIMAL] = None,
-    missing: Annotated[tuple[str, ...], MISSING] = (),
-) -> tuple[str, bool, str | None, Style]:
+class InfoFlags(TextFlags, frozen=True, kw_only=True):
     """Say what a matrix file is, or what lies in a file with several arrays.
 
     Examples:
@@ -64,29 +39,32 @@ def request(
         tilewise info results.h5
             All datasets of a file.
     """
-    from tilewise.engine import side_files
 
-    side_files.check("--json", json, [os.path.abspath(split_input(a)[0])], force=False)
-    return a, stats, json, style_of_words(header_rows, separator, decimal, missing)
+    a: Annotated[str, Flag("A matrix file, or random:ROWSxCOLUMNS:TYPE.", value=MATRIX, place=True)]
+    stats: Annotated[bool, Flag("Read all elements: minimum, maximum, mean, count of non-finite.", SHOW)] = (
+        False
+    )
+    json: Annotated[
+        str | None, Flag("File for the same as JSON; - for standard output.", SHOW, value=JSON, stream=True)
+    ] = None
 
 
 def main(words: list[str], joined: Join | None) -> int:
-    """Runs the command; returns its exit code."""
-    asked = parse("info", request, words)
-    if asked is None:
+    """Run the command; return its exit code."""
+    flags = parse("info", InfoFlags, words)
+    if flags is None:
         return 0
-    name, stats, json, style = asked
-    from tilewise.engine import journal
+    from tilewise.engine import journal, side_files
 
+    name = flags.a
+    side_files.check("--json", flags.json, [os.path.abspath(split_input(name)[0])], force=False)
     left = journal.facts_of(name)
-    facts, inside = (left, []) if left else facts_of(name, stats, style)
-    if json is not None:
-        from tilewise.cli.answers import warn, write_json
-
-        write_json(json, facts)
-        if json == "-":
+    facts, inside = (left, []) if left else facts_of(name, flags.stats, flags.read_style)
+    if flags.json is not None:
+        write_json(flags.json, facts)
+        if flags.json == "-":
             warn(f"{name}: {warning}" for warning in facts.get("warnings", ()))
-    if json != "-":
+    if flags.json != "-":
         screen = Screen()
         screen.pairs(_rows(facts))
         if inside:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 
-from tilewise.base.declare import JSON, SHOW, Parameter
+from tilewise.base.declare import JSON, SHOW, Flag, Flags
 from tilewise.base.errors import Interrupted, RunError, TilewiseError, UsageError, VerificationError, clean
-from tilewise.cli.answers import warn, write_file
-from tilewise.cli.parse import parse_structs
-from tilewise.cli.streams import Streams, flags_of, replaced
+from tilewise.base.units import plural
+from tilewise.cli.parse import parse_fields
+from tilewise.cli.streams import Streams, flags_of, replaced, warn, write_file
 from tilewise.engine.request import Listener, Request
 from tilewise.lab.report.progress import progress
 from tilewise.launch import causes
@@ -26,22 +26,15 @@ if TYPE_CHECKING:
 _KEPT = 400  # lines of chatter that are shown at the end
 
 
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
+class Shown(Flags, frozen=True, kw_only=True):
     """The flags of every job that say what is printed, and where."""
 
     json: Annotated[
         str | None,
-        Parameter(
-            name="--json",
-            value=JSON,
-            stream=True,
-            group=SHOW,
-            help="File for the record; - for standard output.",
-            common=True,
-        ),
+        Flag("File for the record; - for standard output.", SHOW, value=JSON, stream=True, common=True),
     ] = None
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Print errors only.")] = False
-    verbose: Annotated[bool, Parameter(name=["--verbose", "-v"], group=SHOW, help="Print more.")] = False
+    quiet: Annotated[bool, Flag("Print errors only.", SHOW, short="-q", excludes={"verbose": ""})] = False
+    verbose: Annotated[bool, Flag("Print more.", SHOW, short="-v")] = False
 
 
 class Asked(NamedTuple):
@@ -62,12 +55,10 @@ def asked_of(name: str, words: list[str]) -> Asked | None:
 
     UsageError for flags that make no sense.
     """
-    values = parse_structs(name, declaring(name), words)
+    values = parse_fields(name, declaring(name), words)
     if values is None:
         return None
     shown = Shown(**values[2])
-    if shown.quiet and shown.verbose:
-        raise UsageError("-q and -v contradict each other")
     given, streams = replaced(options_of(name), values[0], values[3])
     if streams.stdout and shown.json == "-":
         raise UsageError("--json - and -o - both need standard output", "--json FILE")
@@ -152,14 +143,14 @@ class _Terminal(Listener):
 
     def retrying(self, error: RunError, left: int) -> None:
         if not self._shown.quiet:
-            more = f"; {left} more may follow" if left else ""
-            said = f"tilewise: {clean(error.message)}\ntilewise: going on by itself{more}"
+            more = f"; {plural(left, 'attempt')} left" if left else ""
+            said = f"tilewise: {clean(error.message)}\ntilewise: retrying{more}"
             print(said, file=sys.stderr, flush=True)
 
     def measured(self, seconds: float) -> None:
         if not self._shown.quiet:
             print(
-                f"tilewise: measured this machine, once, in {seconds:.1f} s: plans know it from now on",
+                f"tilewise: measured this machine, once, in {seconds:.1f} s: later plans use it",
                 file=sys.stderr,
                 flush=True,
             )

@@ -9,78 +9,59 @@ Not a library's work: the import of one takes longer than all else that the fron
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
-from tilewise.base.declare import Argument, Arguments, arguments_of, arguments_of_structs
+from tilewise.base.declare import Argument, Arguments, Flags, arguments_of
 from tilewise.base.errors import UsageError
 
 _NUMBERS = {int: ("a whole number", re.compile(r"[+-]?[0-9]+")), float: ("a number", None)}
 _NEGATIVE = re.compile(r"-[0-9.]")
 Values = dict[str, dict[str, Any]]  # by owner and field
+Kind = TypeVar("Kind", bound=Flags)
 
 
-def parse(name: str, function: Callable[..., Any], words: list[str]) -> Any:
-    """What `function` returns for `words`, or None when they asked for help, which is printed then.
+def parse(name: str, kind: type[Kind], words: list[str]) -> Kind | None:
+    """Return what `words` say for the command `name`, or None when they ask for help, which is printed.
 
-    Raises UsageError for words that `function` does not take.
+    `kind` declares the arguments, and says in its docstring what the command does. Raises UsageError for
+    words that it does not take, and for values that it does not allow.
     """
-    arguments = arguments_of(function)
-    values = _read_or_help(name, function.__doc__ or "", arguments, words)
-    if values is None:
-        return None
-    own = values.pop("")
-    positions = [own.pop(each.field) for each in arguments.positions if each.field in own and not each.rest]
-    rest = [word for each in arguments.positions if each.rest for word in own.pop(each.field, ())]
-    classes = {owner: kind(**values[owner]) for owner, kind in arguments.classes.items()}
-    return function(*positions, *rest, **own, **classes)
+    values = parse_fields(name, [kind], words)
+    return None if values is None else kind(**values[0])
 
 
-def parse_structs(
+def parse_fields(
     name: str, kinds: Sequence[type[msgspec.Struct]], words: list[str]
 ) -> list[dict[str, Any]] | None:
-    """The fields of each of `kinds` that `words` give, or None when they asked for help, which is printed.
-
-    The first of them says in its docstring what the command does. Raises UsageError for words that they do
-    not take, and for values that make no sense.
-    """
-    arguments = arguments_of_structs(*kinds)
-    values = _read_or_help(name, kinds[0].__doc__ or "", arguments, words)
-    return None if values is None else [_parsed(arguments, kind.__name__, values) for kind in kinds]
-
-
-def _parsed(arguments: Arguments, owner: str, values: Values) -> dict[str, Any]:
-    """Values instead of words, where these mean something else."""
-    said = values[owner]
-    for each in arguments.every():
-        if each.owner == owner and each.field in said:
-            word = said[each.field]
-            if each.parameter.parse is not None:
-                said[each.field] = each.parameter.parse(word)
-            elif word == "auto" and each.default is None and each.choices:
-                said[each.field] = None
-    return said
-
-
-def _read_or_help(name: str, said: str, arguments: Arguments, words: list[str]) -> Values | None:
+    """Return the fields of each of `kinds` that `words` give, unchecked; None as `parse` does."""
+    arguments = arguments_of(*kinds)
     before = words[: words.index("--")] if "--" in words else words
     if {"--help", "-h"} & set(before):  # anywhere, also behind a flag that still lacks its value
         from tilewise.cli.help import page
 
-        print(page(name, said, arguments, short="--help" not in before))
+        print(page(name, kinds[0].__doc__ or "", arguments, short="--help" not in before))
         return None
     try:
-        return read(name, arguments, words)
+        values = read(name, arguments, words)
     except UsageError as error:
         raise UsageError(error.message, f"tilewise {name} --help") from None
+    for each in arguments.every():
+        given = values[each.owner]
+        if each.field in given:
+            word = given[each.field]
+            if each.flag.parse is not None:
+                given[each.field] = each.flag.parse(word, each.name)
+            elif word == "auto" and each.default is None and each.choices:
+                given[each.field] = None
+    return [values[kind.__name__] for kind in kinds]
 
 
 def read(name: str, arguments: Arguments, words: list[str]) -> Values:
-    """What is given, by owner and field; UsageError for what is not declared, or lacks."""
+    """Return the words by owner and field; UsageError for one that is not declared, or lacks."""
     positions: list[str] = []
     unused: list[str] = []
     given: dict[Argument, Any] = {}
@@ -112,7 +93,7 @@ def read(name: str, arguments: Arguments, words: list[str]) -> Values:
     _require(name, arguments, positions, given)
     for at, each in enumerate(arguments.positions[: len(positions)]):
         given[each] = tuple(positions[at:]) if each.rest else positions[at]
-    values: Values = {owner: {} for owner in ("", *arguments.classes)}
+    values: Values = {owner: {} for owner in arguments.owners}
     for each, value in given.items():
         values[each.owner][each.field] = value
     return values
@@ -134,7 +115,7 @@ def _next(spelt: str, flag: Argument, rest: Iterator[str]) -> str:
     text = next(rest, None)
     if text is None:
         raise UsageError(f"{spelt} needs a value")
-    if text.startswith("-") and not (text == "-" and flag.parameter.stream) and not _NEGATIVE.match(text):
+    if text.startswith("-") and not (text == "-" and flag.flag.stream) and not _NEGATIVE.match(text):
         raise UsageError(f"{spelt} needs a value")
     return text
 
@@ -157,5 +138,5 @@ def _require(name: str, arguments: Arguments, positions: list[str], given: dict[
         *(each for each in dict.fromkeys(arguments.flags.values()) if each not in given),
     ]
     for each in missing:
-        if each.default is inspect.Parameter.empty:
-            raise UsageError(f"{name} needs {each.parameter.spellings[0]}")
+        if each.needed:
+            raise UsageError(f"{name} needs {each.name}")

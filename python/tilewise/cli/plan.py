@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Annotated
 
-from tilewise.base.declare import FILE, WHAT, WHERE, Parameter, arguments_of
+from tilewise.base.declare import FILE, WHERE, Flag, Flags, arguments_of
 from tilewise.base.errors import UsageError
 from tilewise.base.units import plural
 from tilewise.cli.commands import JOBS
@@ -14,28 +14,8 @@ from tilewise.operations import options_of
 
 _NAMES = 100  # of results that are tried where none is named
 
-ALL = Parameter(
-    name="--all", group=WHAT, help="List every variant that its flags leave open, its seconds and its memory."
-)
-MACHINE = Parameter(
-    name="--machine",
-    value=FILE,
-    group=WHERE,
-    help="Plan for the machine that a JSON file describes, instead of this one.",
-)
-FORGET = Parameter(
-    name="--forget", group=WHERE, help="Drop what runs have taught about machines; takes no COMMAND."
-)
 
-
-def request(
-    command: Annotated[str, Parameter(name="COMMAND", choices=JOBS, group=WHAT, help="The job.")],
-    /,
-    *arguments: Annotated[str, Parameter(name="ARGUMENT", group=WHAT, help="The arguments of the job.")],
-    every: Annotated[bool, ALL] = False,
-    machine: Annotated[str, MACHINE] = "",
-    forget: Annotated[bool, FORGET] = False,
-) -> None:
+class PlanFlags(Flags, frozen=True, kw_only=True):
     """Say what a job would do, why, and how long it would take; nothing runs. --json FILE has every variant.
 
     Examples:
@@ -45,13 +25,23 @@ def request(
             Every way to do it on this machine, with its seconds and its memory.
     """
 
+    command: Annotated[str, Flag("The job.", choices=JOBS, place=True)]
+    arguments: Annotated[tuple[str, ...], Flag("The arguments of the job.", name="ARGUMENT", place=True)] = ()
+    all: Annotated[
+        bool, Flag("List every variant that its flags leave open, its seconds and its memory.")
+    ] = False
+    machine: Annotated[
+        str, Flag("Plan for the machine that a JSON file describes, instead of this one.", WHERE, value=FILE)
+    ] = ""
+    forget: Annotated[bool, Flag("Discard learned profiles; takes no COMMAND.", WHERE)] = False
+
 
 def main(words: list[str], joined: Join | None) -> int:
     """Runs the command; returns its exit code. Takes all words of a job, and only plans it."""
     if not words or words[0] in ("-h", "--help") or (words[0] not in JOBS and words[-1] in ("-h", "--help")):
         from tilewise.cli.help import page
 
-        print(page("plan", request.__doc__ or "", arguments_of(request)))
+        print(page("plan", PlanFlags.__doc__ or "", arguments_of(PlanFlags)))
         return 0
     if "--forget" in words:
         if len(words) > 1:
@@ -69,7 +59,7 @@ def main(words: list[str], joined: Join | None) -> int:
         raise UsageError(f"plan takes the arguments of a job ({', '.join(JOBS)}){instead}")
     name, rest = words[0], words[1:]
     from tilewise.cli import jobs
-    from tilewise.cli.answers import warn, write_json
+    from tilewise.cli.streams import warn, write_json
     from tilewise.engine.planned import planned_of
     from tilewise.engine.prepare import prepare
     from tilewise.lab.report.planned import planned, ways

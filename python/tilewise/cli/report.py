@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
-from tilewise.base.declare import FOLDER, SHOW, WHAT, Parameter, Value
+from tilewise.base.declare import FOLDER, HTML, SHOW, Flag, Flags, Value
 from tilewise.base.errors import RunError, UsageError
-from tilewise.cli.measure_flags import HTML
 from tilewise.cli.parse import parse
 from tilewise.engine import side_files
 from tilewise.launch.join import Join
@@ -19,41 +18,7 @@ if TYPE_CHECKING:
 RESULT = Value("RESULT", (".json", ".gz", "/"))
 
 
-class ReportRequest(NamedTuple):
-    """What the page is made of, and what is written where."""
-
-    results: tuple[str, ...]
-    output: str | None
-    plots: str | None
-    tables: str | None
-    quiet: bool
-
-
-def request(
-    *results: Annotated[
-        str,
-        Parameter(
-            name="RESULT",
-            value=RESULT,
-            group=WHAT,
-            help="A record (--json), a timeline (--trace), a measurement, or the results of a study.",
-        ),
-    ],
-    output: Annotated[
-        str | None, Parameter(name=["--output", "-o"], value=HTML, group=WHAT, help="HTML file to write.")
-    ] = None,
-    plots: Annotated[
-        str | None,
-        Parameter(name="--plots", value=FOLDER, group=SHOW, help="Folder for every figure, as SVG and PNG."),
-    ] = None,
-    tables: Annotated[
-        str | None,
-        Parameter(
-            name="--tables", value=FOLDER, group=SHOW, help="Folder for tables, as CSV, Markdown and JSON."
-        ),
-    ] = None,
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Print errors only.")] = False,
-) -> ReportRequest:
+class ReportFlags(Flags, frozen=True, kw_only=True):
     """Write results as one HTML page, which needs neither network nor scripts.
 
     Examples:
@@ -62,68 +27,83 @@ def request(
         tilewise report results/quick -o report.html --plots figures
             The page of a study, and its figures as files.
     """
-    return ReportRequest(results, output, plots, tables, quiet)
+
+    results: Annotated[
+        tuple[str, ...],
+        Flag(
+            "A record (--json), a timeline (--trace), a measurement, or the results of a study.",
+            name="RESULT",
+            value=RESULT,
+            place=True,
+        ),
+    ] = ()
+    output: Annotated[str | None, Flag("HTML file to write.", short="-o", value=HTML)] = None
+    plots: Annotated[str | None, Flag("Folder for every figure, as SVG and PNG.", SHOW, value=FOLDER)] = None
+    tables: Annotated[
+        str | None, Flag("Folder for tables, as CSV, Markdown and JSON.", SHOW, value=FOLDER)
+    ] = None
+    quiet: Annotated[bool, Flag("Print errors only.", SHOW, short="-q")] = False
 
 
 def main(words: list[str], joined: Join | None) -> int:
-    """Runs the command; returns its exit code."""
-    wanted: ReportRequest | None = parse("report", request, words)
-    if wanted is None:
+    """Run the command; return its exit code."""
+    flags = parse("report", ReportFlags, words)
+    if flags is None:
         return 0
     if joined is not None:
         raise UsageError("report does not run under mpiexec", "tilewise report … without mpiexec")
-    _check(wanted)
+    _check(flags)
     from tilewise.lab.report.load_results import find, report_page
 
-    page = report_page(find(wanted.results))
+    page = report_page(find(flags.results))
     try:
-        said = _written(page, wanted)
+        written = _written(page, flags)
     except OSError as error:
         raise RunError(f"{error.filename}: {error.strerror or error}") from None
-    if not wanted.quiet:
+    if not flags.quiet:
         from tilewise.lab.report.render.terminal import Screen, show
 
         screen = Screen()
-        screen.pairs(said)
+        screen.pairs(written)
         show(screen)
     return 0
 
 
-def _check(wanted: ReportRequest) -> None:
+def _check(flags: ReportFlags) -> None:
     """Raises UsageError before anything is read, where nothing could be written."""
-    if not wanted.results:
+    if not flags.results:
         raise UsageError("report needs a result", "tilewise report results/NAME -o report.html")
-    if not (wanted.output or wanted.plots or wanted.tables):
+    if not (flags.output or flags.plots or flags.tables):
         raise UsageError("report needs a file to write", "-o FILE.html, --plots FOLDER or --tables FOLDER")
-    if wanted.output == "-":
+    if flags.output == "-":
         raise UsageError("--output expects a file name, not -")
-    for result in wanted.results:
+    for result in flags.results:
         if not os.path.exists(result):
             raise UsageError(f"{result} does not exist")
     from tilewise.lab.study import outputs
 
-    taken = [each for each in wanted.results if os.path.isfile(each)]
-    for results in filter(os.path.isdir, wanted.results):
+    taken = [each for each in flags.results if os.path.isfile(each)]
+    for results in filter(os.path.isdir, flags.results):
         taken += outputs.files_of(results)
-    side_files.check("--output", wanted.output, taken, force=False)
-    side_files.require_folder("--plots", wanted.plots)
-    side_files.require_folder("--tables", wanted.tables)
+    side_files.check("--output", flags.output, taken, force=False)
+    side_files.require_folder("--plots", flags.plots)
+    side_files.require_folder("--tables", flags.tables)
 
 
-def _written(page: Page, wanted: ReportRequest) -> list[tuple[str, str]]:
+def _written(page: Page, flags: ReportFlags) -> list[tuple[str, str]]:
     """Writes all that is wanted; says what is where. Raises OSError."""
     from tilewise.lab.report.render.files import write_figures, write_tables
     from tilewise.lab.report.render.html import write
 
     said = []
-    if wanted.output:
+    if flags.output:
         try:
-            write(page, wanted.output)
+            write(page, flags.output)
         except OSError as error:  # a full disk names no file
-            raise OSError(error.errno, error.strerror or str(error), wanted.output) from None
-        said.append(("page", f"{wanted.output} ({os.path.getsize(wanted.output) / 1e6:.2f} MB)"))
-    if wanted.plots:
-        said.append(("plots", f"{wanted.plots} ({len(write_figures(page.figures(), wanted.plots))} files)"))
-    if wanted.tables:
-        said.append(("tables", f"{wanted.tables} ({len(write_tables(page.tables(), wanted.tables))} files)"))
+            raise OSError(error.errno, error.strerror or str(error), flags.output) from None
+        said.append(("page", f"{flags.output} ({os.path.getsize(flags.output) / 1e6:.2f} MB)"))
+    if flags.plots:
+        said.append(("plots", f"{flags.plots} ({len(write_figures(page.figures(), flags.plots))} files)"))
+    if flags.tables:
+        said.append(("tables", f"{flags.tables} ({len(write_tables(page.tables(), flags.tables))} files)"))
     return said

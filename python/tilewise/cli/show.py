@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
-from tilewise.base.declare import WHAT, Parameter
+from tilewise.base.declare import Flag
 from tilewise.cli.parse import parse
 from tilewise.files.formats import MATRIX
-from tilewise.files.style import DECIMAL, HEADER_ROWS, MISSING, SEPARATOR, Style, style_of_words
+from tilewise.files.style import TextFlags
 from tilewise.launch.join import Join
 
 if TYPE_CHECKING:
@@ -18,25 +18,7 @@ _EDGE = 3  # rows and columns shown at each end
 _GAP = "…"
 
 
-def request(
-    a: Annotated[
-        str, Parameter(name="A", value=MATRIX, group=WHAT, help="A matrix file, or one of its members.")
-    ],
-    rows: Annotated[
-        str | None,
-        Parameter(name="ROWS", group=WHAT, help="Rows: 3, 0:5, -2: or ::10."),
-    ] = None,
-    columns: Annotated[
-        str | None,
-        Parameter(name="COLUMNS", group=WHAT, help="Columns, likewise."),
-    ] = None,
-    /,
-    *,
-    header_rows: Annotated[int | None, HEADER_ROWS] = None,
-    separator: Annotated[str | None, SEPARATOR] = None,
-    decimal: Annotated[str | None, DECIMAL] = None,
-    missing: Annotated[tuple[str, ...], MISSING] = (),
-) -> tuple[str, str | None, str | None, Style]:
+class ShowFlags(TextFlags, frozen=True, kw_only=True):
     """Print elements of a matrix: its corners, or the given rows and columns, in full precision.
 
     Examples:
@@ -45,20 +27,23 @@ def request(
         tilewise show A.npy 0:3 -2:
             The first three rows of the last two columns.
     """
-    return a, rows, columns, style_of_words(header_rows, separator, decimal, missing)
+
+    a: Annotated[str, Flag("A matrix file, or one of its members.", value=MATRIX, place=True)]
+    rows: Annotated[str | None, Flag("Rows: 3, 0:5, -2: or ::10.", place=True)] = None
+    columns: Annotated[str | None, Flag("Columns, likewise.", place=True)] = None
 
 
 def main(words: list[str], joined: Join | None) -> int:
-    """Runs the command; returns its exit code."""
-    asked = parse("show", request, words)
-    if asked is None:
+    """Run the command; return its exit code."""
+    flags = parse("show", ShowFlags, words)
+    if flags is None:
         return 0
     from tilewise import files
-    from tilewise.cli.answers import warn
+    from tilewise.cli.streams import warn
     from tilewise.files.ranges import needed, selection
     from tilewise.files.reading import binary, rows_of
 
-    name, rows, columns, style = asked
+    name, rows, columns, style = flags.a, flags.rows, flags.columns, flags.read_style
     most = needed(rows) if rows is not None else None
     files.require_text(name, style)
     source = files.inspect(name, most, style=style)

@@ -12,15 +12,16 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
 
-from tilewise.base.declare import WHAT, Parameter, Value
-from tilewise.base.errors import RunError, TilewiseError, UsageError, disk_failure
+from tilewise.base.declare import Flag, Flags, Value
+from tilewise.base.errors import RunError, TilewiseError, UsageError, disk_failure, warning_line
 from tilewise.base.owner import new_owner, part_path
 from tilewise.base.pipes import pour
+from tilewise.base.staging import replace_or_fail
 from tilewise.files.formats import FORMATS
 from tilewise.files.target import check_folder
 from tilewise.launch.record import Record, encode
@@ -31,51 +32,35 @@ _KINDS = tuple(ending[1:] for ending in FORMATS if ending not in (".tiles", ".za
 _FORMAT = Value("FORMAT", known=lambda: _KINDS)
 
 
-def _parse_from(text: str) -> str:
-    return _parse("--from", text)
-
-
-def _parse_to(text: str) -> str:
-    return _parse("--to", text)
-
-
-def _parse(flag: str, text: str) -> str:
+def _parse_format(text: str, flag: str) -> str:
     """A format, perhaps with what stands after the colon of a file's name; UsageError for no format."""
     if text.partition(":")[0] in _KINDS:
         return text
     raise UsageError(f"{flag} {text!r} is unknown; expected one of {', '.join(_KINDS)}")
 
 
-_FROM = Parameter(
-    name="--from",
+_FROM = Flag(
+    "Format of standard input, if an input is -: npy, csv, raw:30x20:float32, …",
     value=_FORMAT,
-    group=WHAT,
-    help="Format of standard input, if an input is -: npy, csv, raw:30x20:float32, …",
-    parse=_parse_from,
+    parse=_parse_format,
 )
-_TO = Parameter(
-    name="--to",
-    value=_FORMAT,
-    group=WHAT,
-    help="Format of standard output, if the output is -.",
-    parse=_parse_to,
-)
+_TO = Flag("Format of standard output, if the output is -.", value=_FORMAT, parse=_parse_format)
 
 
-class From(msgspec.Struct, frozen=True, kw_only=True):
-    """What standard input is."""
+class StdinFlags(Flags, frozen=True, kw_only=True):
+    """The format of standard input."""
 
     from_: Annotated[str, _FROM] = "npy"
 
 
-class To(msgspec.Struct, frozen=True, kw_only=True):
-    """What standard output gets."""
+class StdoutFlags(Flags, frozen=True, kw_only=True):
+    """The format of standard output."""
 
     to: Annotated[str, _TO] = "npy"
 
 
-class Both(From, frozen=True, kw_only=True):
-    """Both."""
+class StreamFlags(StdinFlags, frozen=True, kw_only=True):
+    """The formats of standard input and output."""
 
     to: Annotated[str, _TO] = "npy"
 
@@ -83,8 +68,8 @@ class Both(From, frozen=True, kw_only=True):
 def flags_of(operation: type[Operation]) -> type[msgspec.Struct]:
     """The flags for the streams that a job of this kind may have."""
     if not operation.operands:
-        return To
-    return Both if operation.writes and not operation.several else From
+        return StdoutFlags
+    return StreamFlags if operation.writes and not operation.several else StdinFlags
 
 
 class Streams:
@@ -206,3 +191,26 @@ def replaced(
             paths[name] = path
             given = {**given, field: f"{path}{colon}{member}"}
     return given, Streams(**paths, fields=inputs)
+
+
+def write_file(path: str, content: bytes, flag: str = "") -> None:
+    """Writes an answer to `path`, `-` is standard output; RunError, and nothing changed, where that fails.
+
+    The error names `flag`, if there is one, before the path.
+    """
+    if path == "-":
+        sys.stdout.write(content.decode())
+        return
+    replace_or_fail(path, content, f"{flag} {path}".strip())
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Prints each on standard error, as a line of its own also where an interrupt comes between."""
+    for warning in warnings:
+        sys.stderr.write(warning_line(warning))
+    sys.stderr.flush()
+
+
+def write_json(path: str, value: Any, flag: str = "", indent: int = 2) -> None:
+    """The same for a value as indented JSON."""
+    write_file(path, msgspec.json.format(msgspec.json.encode(value), indent=indent) + b"\n", flag)

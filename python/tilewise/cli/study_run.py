@@ -1,138 +1,41 @@
-"""`tilewise study list`, `show` and `run`."""
+"""`tilewise study run`, and the command lines that a study may have."""
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 import shlex
 import sys
 import time
+from collections.abc import Mapping
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from tilewise.base.declare import WHAT, Parameter, Value
-from tilewise.base.errors import Interrupted, UsageError, clean
+from tilewise.base.declare import CLUSTER, FOLDER, HOW, SHOW, TIME, WHERE, Flag, Flags, Value
+from tilewise.base.errors import Interrupted, UsageError
 from tilewise.base.units import plural
-from tilewise.cli.flags import check_words, flags_of
+from tilewise.cli import jobs
+from tilewise.cli.commands import JOBS, page_of
 from tilewise.cli.parse import parse
-from tilewise.cli.study_results import show_results, tell, tell_notes
-from tilewise.cli.study_run_flags import RunFlags
+from tilewise.cli.study import SCALES, STUDY, show_results, tell_notes
+from tilewise.files.formats import format_module, split_name
+from tilewise.operations.operation import Operation
 
 if TYPE_CHECKING:
     from tilewise.lab.study.points import Point
+    from tilewise.lab.study.run import Outcome
     from tilewise.lab.study.store import Entry, Environment
     from tilewise.lab.study.study import Study
     from tilewise.launch.signals import Signals
 
-
-def _shipped() -> tuple[str, ...]:
-    """Names of the studies that come with the package."""
-    from tilewise.lab.study import shipped
-
-    return tuple(shipped.names())
+SWEPT = (*JOBS, "measure")
+_FOLDERS = ("svd", "norm")  # what these write is no matrix, or several in a folder
 
 
-STUDY = Value("STUDY", (".toml",), _shipped)
-
-
-def list_all(words: list[str]) -> int:
-    """What is shipped, a line each."""
-    if parse("study list", list_request, words) is None:
-        return 0
-    from tilewise.lab.report.render.terminal import Screen, show
-    from tilewise.lab.study import shipped
-    from tilewise.lab.study.study import read
-
-    screen = Screen()
-    screen.pairs((name, read(shipped.path_of(name)).file.title) for name in shipped.names())
-    show(screen)
-    return 0
-
-
-def list_request() -> bool:
-    """List the built-in studies.
-
-    Examples:
-        tilewise study list
-            Names and titles.
-    """
-    return True
-
-
-def show(words: list[str]) -> int:
-    """What a study is: its points, what is out of reach here, its tables and its file."""
-    asked = parse("study show", show_request, words)
-    if asked is None:
-        return 0
-    from tilewise.lab.study import shipped, store
-
-    holds = store.points_in(store.newest(asked[0]))
-    if holds or (os.path.isdir(asked[0]) and asked[0] not in shipped.names()):
-        show_results(asked[0])
-        return 0
-    from tilewise.lab.study.foretold import foretold
-    from tilewise.lab.study.local_points import points_of
-    from tilewise.lab.study.run import left_of
-    from tilewise.lab.study.study import read
-
-    study = read(shipped.path_of(asked[0]), asked[1])
-    environment, points = points_of(study, ".", "", flags_of, check_words)
-    there = sum(not point.reason for point in points)
-    print(clean(f"{study.name}: {study.file.title}\n{study.file.description.strip()}".rstrip() + "\n"))
-    print(clean(f"source: {study.file.source}")) if study.file.source else None
-    print(f"scale {study.scale}: {plural(there, 'point')} to run here, {len(points) - there} out of reach")
-    launches = left_of(study, points, [], environment)
-    print(foretold(launches, launches, there, study.minutes, os.getloadavg()[0]))
-    for run in study.runs:
-        own = [point for point in points if point.run == run.name]
-        axes = "; ".join(f"{axis}: {', '.join(map(str, values))}" for axis, values in run.axes.items())
-        print(clean(f"  {run.name}: {run.command}, {plural(len(own), 'point')}; {axes}"))
-    for kind in ("tables", "plots"):
-        for each in getattr(study.file, kind):
-            print(clean(f"  {kind[:-1]} {each.name}: {each.title or each.name}"))
-    for claim in study.file.claims:
-        print(clean(f"  claim: {claim.text}"))
-    print(f"\n{study.path}")
-    return 0
-
-
-def show_request(
-    name: Annotated[
-        str,
-        Parameter(
-            name="NAME", value=STUDY, group=WHAT, help="A built-in study, a TOML file, or a results folder."
-        ),
-    ],
-    /,
-    *,
-    scale: Annotated[
-        str,
-        Parameter(name="--scale", group=WHAT, help="Its size.", choices=("tiny", "default", "report")),
-    ] = "default",
-) -> tuple[str, str]:
-    """Show what a study runs and reports; of a results folder, show the tables.
-
-    Examples:
-        tilewise study show quick
-            What the study quick would run here.
-        tilewise study show results/quick
-            The tables of its newest results.
-    """
-    return name, scale
-
-
-def run_request(
-    name: Annotated[
-        str, Parameter(name="NAME", value=STUDY, group=WHAT, help="A built-in study, or a TOML file.")
-    ],
-    /,
-    *,
-    flags: Annotated[RunFlags, Parameter(name="*", group=WHAT)] = RunFlags(),  # noqa: B008 - a frozen value
-) -> tuple[str, RunFlags]:
+class StudyRunFlags(Flags, frozen=True, kw_only=True):
     """Run every point of a study, store each result as it arrives, and show the tables.
 
     Examples:
@@ -143,15 +46,57 @@ def run_request(
         tilewise study run quick --resume
             Go on with what was interrupted.
     """
-    return name, flags
+
+    name: Annotated[str, Flag("A built-in study, or a TOML file.", value=STUDY, place=True)]
+    scale: Annotated[str, Flag("Its size.", choices=SCALES)] = "default"
+    only: Annotated[
+        tuple[str, ...],
+        Flag("Only points with these values of an axis: AXIS=VALUE[,VALUE…].", value=Value("K=V[,V…]")),
+    ] = ()
+    point: Annotated[str, Flag("Only the point with this key.", value=Value("KEY"))] = ""
+    resume: Annotated[bool, Flag("Continue the newest run of this study.", HOW)] = False
+    retry: Annotated[bool, Flag("With --resume: run failed points again.", HOW)] = False
+    until_decided: Annotated[
+        int, Flag("Repeat launches for undecided claims, at most N of a point.", HOW, least=0)
+    ] = 0
+    simulate: Annotated[
+        str,
+        Flag(
+            "Simulate all jobs on a cluster: 64x2:12.5GB/s:1.5us, or a platform file of SimGrid.",
+            HOW,
+            value=CLUSTER,
+        ),
+    ] = ""
+    dry_run: Annotated[bool, Flag("Print every command line and run nothing.", HOW)] = False
+    results: Annotated[str, Flag("Write to STUDY/DATE in here.", WHERE, value=FOLDER)] = "results"
+    into: Annotated[
+        str | None, Flag("Write to this folder; continue if it has results.", WHERE, value=FOLDER)
+    ] = None
+    work: Annotated[
+        str | None, Flag("Folder for the matrices.", WHERE, value=FOLDER, default="work, next to the points")
+    ] = None
+    keep: Annotated[bool, Flag("Keep the generated matrices.", WHERE)] = False
+    machine: Annotated[str, Flag("Use one name for hosts that are alike.", WHERE)] = ""
+    part: Annotated[str, Flag("Write points.NAME.jsonl; several may run.", WHERE)] = ""
+    submit: Annotated[str | None, Flag("Write batch scripts; run nothing.", WHERE, choices=("slurm",))] = None
+    per_point: Annotated[
+        bool, Flag("With --submit: one script per point.", WHERE, needs="--submit slurm")
+    ] = False
+    go: Annotated[bool, Flag("With --submit: submit them with sbatch.", WHERE, needs="--submit slurm")] = (
+        False
+    )
+    account: Annotated[str, Flag("For the batch scripts.", WHERE)] = ""
+    partition: Annotated[str, Flag("For the batch scripts.", WHERE)] = ""
+    time: Annotated[str, Flag("Time limit in the scripts: 01:00:00.", WHERE, value=TIME)] = ""
+    quiet: Annotated[bool, Flag("Print errors only.", SHOW, short="-q")] = False
+    verbose: Annotated[bool, Flag("Print each command line as it ends.", SHOW, short="-v")] = False
 
 
 def run(words: list[str]) -> int:
-    """Runs a study; returns its exit code."""
-    given: tuple[str, RunFlags] | None = parse("study run", run_request, words)
-    if given is None:
+    """Run a study; return its exit code."""
+    flags = parse("study run", StudyRunFlags, words)
+    if flags is None:
         return 0
-    name, wanted = given
     from tilewise.lab.study import inputs, shipped, store
     from tilewise.lab.study.local_points import existing, picked, points_of
     from tilewise.lab.study.run import left_of
@@ -159,33 +104,31 @@ def run(words: list[str]) -> int:
     from tilewise.lab.study.study import NAME, read
     from tilewise.launch import signals
 
-    if wanted.until_decided < 0:
-        raise UsageError(f"--until-decided expects a number of launches, not {wanted.until_decided}")
-    if "" in (wanted.into, wanted.work):
-        raise UsageError("--into and --work want the name of a folder, and got nothing")
-    if wanted.part and not re.fullmatch(NAME, wanted.part):
-        raise UsageError(f"--part expects a name of letters, digits, '.', '-' and '_', not {wanted.part!r}")
-    study = read(shipped.path_of(name), wanted.scale)
-    if wanted.simulate:
-        study = on_cluster(study, wanted.simulate)
-    folder = wanted.into or store.folder_for(wanted.results, study.name, wanted.resume)
-    work = wanted.work or os.path.join(folder, inputs.FOLDER)
-    if wanted.part:  # others run at the same time, and remove what they have made
-        work = os.path.join(work, wanted.part)
+    if "" in (flags.into, flags.work):
+        raise UsageError("--into and --work need a folder name")
+    if flags.part and not re.fullmatch(NAME, flags.part):
+        raise UsageError(f"--part expects a name of letters, digits, '.', '-' and '_', not {flags.part!r}")
+    study = read(shipped.path_of(flags.name), flags.scale)
+    if flags.simulate:
+        study = on_cluster(study, flags.simulate)
+    folder = flags.into or store.folder_for(flags.results, study.name, flags.resume)
+    work = flags.work or os.path.join(folder, inputs.FOLDER)
+    if flags.part:  # others run at the same time, and remove what they have made
+        work = os.path.join(work, flags.part)
     environment, points = points_of(
-        study, existing(work), wanted.machine, flags_of, check_words, submits=wanted.submit is not None
+        study, existing(work), flags.machine, flags_of, check_words, submits=flags.submit is not None
     )
     whole = left_of(study, points, [], environment)
-    points = picked(points, wanted.only, wanted.point)
-    if wanted.dry_run:
+    points = picked(points, flags.only, flags.point)
+    if flags.dry_run:
         return _dry_run(points)
-    submitted = wanted.submit is not None or wanted.go or wanted.per_point
-    if all(point.reason for point in points) and (submitted or not wanted.part):  # a part says so in its file
+    submitted = flags.submit is not None
+    if all(point.reason for point in points) and (submitted or not flags.part):  # a part says so in its file
         raise UsageError(f"{study.path}: no point can run here; {points[0].reason}")
     if submitted:
-        return _submit(study, points, wanted, folder, environment)
+        return _submit(study, points, flags, folder, environment)
     with signals.watched() as caught:
-        return _run(study, points, name, wanted, folder, work, environment, whole, caught)
+        return _run(study, points, flags, folder, work, environment, whole, caught)
 
 
 def _tell_programs(study: Study, points: list[Point], setup: list[str]) -> None:
@@ -221,8 +164,7 @@ def _dry_run(points: list[Point]) -> int:
 def _run(
     study: Study,
     points: list[Point],
-    name: str,
-    wanted: RunFlags,
+    flags: StudyRunFlags,
     folder: str,
     work_folder: str,
     environment: Environment,
@@ -238,13 +180,13 @@ def _run(
     from tilewise.lab.study.store import Store
     from tilewise.lab.study.sweeping import own, sweep
 
-    inside = wanted.work is None
-    work = Work(work_folder, wanted.keep, ours=inside or bool(wanted.part), alone=inside, owner=folder)
+    inside = flags.work is None
+    work = Work(work_folder, flags.keep, ours=inside or bool(flags.part), alone=inside, owner=folder)
     try:
-        kept = Store(folder, wanted.part)
+        kept = Store(folder, flags.part)
         try:
-            sweep(os.path.dirname(work.folder) if wanted.part else work.folder)
-            if wanted.part:
+            sweep(os.path.dirname(work.folder) if flags.part else work.folder)
+            if flags.part:
                 work.again()  # another part may have swept what was left of us
                 own(work.folder, kept.path)
             kept.keep(study.text, study.scale, environment, study.name)
@@ -255,43 +197,43 @@ def _run(
         work.close()
         raise
     tell_notes(kept.notes)
-    if not wanted.quiet:
+    if not flags.quiet:
         _tell_programs(study, points, [])
-        left = running.left_of(study, points, kept.entries, environment, wanted.retry)
+        left = running.left_of(study, points, kept.entries, environment, flags.retry)
         there = sum(not point.reason for point in points)
         _tell_people(foretold(left, whole, there, study.minutes, os.getloadavg()[0]))
     begun = time.monotonic()
-    bar = progress(wanted=not wanted.quiet, whole=True)
+    bar = progress(wanted=not flags.quiet, whole=True)
     ended = 0
 
     def told(entry: Entry) -> None:
         nonlocal ended
         ended += 1
         caught.check()
-        if wanted.verbose:
+        if flags.verbose:
             said = f"{entry.seconds:.2f} s" if entry.status == store.DONE else f"failed: {entry.message}"
             print(f"tilewise {shlex.join(entry.command)}: {said}", file=sys.stderr, flush=True)
 
     try:
         outcome = running.run(
-            study, points, kept, work, environment, progress=bar.update, retry=wanted.retry, told=told
+            study, points, kept, work, environment, progress=bar.update, retry=flags.retry, told=told
         )
-        if wanted.until_decided:
+        if flags.until_decided:
             again = partial(
                 running.run, study, points, kept, work, environment, progress=bar.update, told=told
             )
             more = until_decided(
-                wanted.until_decided,
+                flags.until_decided,
                 lambda: evaluation.load(folder),
                 lambda keys: again(once_more=keys),
-                lambda said: None if wanted.quiet else tell_notes([said]),
+                lambda said: None if flags.quiet else tell_notes([said]),
             )
             if more is not None:
                 more.launched += outcome.launched
                 more.reused, more.notes = outcome.reused, outcome.notes
                 outcome = more
     except (Interrupted, KeyboardInterrupt):
-        command = shlex.join(["tilewise", *_words(wanted, name, folder, wanted.work)])
+        command = shlex.join(["tilewise", *_words(flags, flags.name, folder, flags.work)])
         count = plural(ended, "result")
         raise Interrupted(f"interrupted; {count} of this run are kept in {folder}", command) from None
     finally:
@@ -301,9 +243,9 @@ def _run(
     tell_notes(outcome.notes)
     if study.file.claims:
         evaluation.keep_claims(evaluation.load(folder))
-    if not wanted.quiet and not wanted.part:
+    if not flags.quiet and not flags.part:
         tell(folder, outcome)
-    if not wanted.quiet and outcome.launched:
+    if not flags.quiet and outcome.launched:
         _tell_people(f"{plural(outcome.launched, 'launch')} in {time_text((time.monotonic() - begun) / 60)}")
     error = running.errors_of(outcome, folder)
     if error is not None:
@@ -311,62 +253,100 @@ def _run(
     return 0
 
 
-def _words(wanted: RunFlags, name: str, folder: str, work: str | None) -> list[str]:
+def _words(flags: StudyRunFlags, name: str, folder: str, work: str | None) -> list[str]:
     """`study run …` that goes on with just what is asked for, in `folder`."""
-    words = ["study", "run", name, "--scale", wanted.scale, "--into", folder]
-    words += [*(["-q"] if wanted.quiet else []), *(["-v"] if wanted.verbose else [])]
-    for each in wanted.only:
+    words = ["study", "run", name, "--scale", flags.scale, "--into", folder]
+    words += [*(["-q"] if flags.quiet else []), *(["-v"] if flags.verbose else [])]
+    for each in flags.only:
         words += ["--only", each]
     for flag, value in (
-        ("machine", wanted.machine),
-        ("part", wanted.part),
-        ("point", wanted.point),
+        ("machine", flags.machine),
+        ("part", flags.part),
+        ("point", flags.point),
         ("work", work),
-        ("until-decided", str(wanted.until_decided or "")),
+        ("until-decided", str(flags.until_decided or "")),
     ):
         words += [f"--{flag}", value] if value else []
-    words += [f"--{flag}" for flag in ("keep", "retry") if getattr(wanted, flag)]
+    words += [f"--{flag}" for flag in ("keep", "retry") if getattr(flags, flag)]
     return words
 
 
 def _submit(
-    study: Study, points: list[Point], wanted: RunFlags, folder: str, environment: Environment
+    study: Study, points: list[Point], flags: StudyRunFlags, folder: str, environment: Environment
 ) -> int:
     from tilewise.lab.study import run as running
     from tilewise.lab.study import slurm
 
-    if wanted.submit != "slurm":
-        if wanted.submit is None:
-            flag = "--go" if wanted.go else "--per-point"
-            raise UsageError(f"{flag} makes no sense without --submit", f"--submit slurm {flag}")
-        raise UsageError(f"--submit {wanted.submit} is unknown; expected slurm", "--submit slurm")
-    sbatch = slurm.require() if wanted.go else ""
-    given = {key: getattr(wanted, key) for key in ("account", "partition", "time") if getattr(wanted, key)}
+    sbatch = slurm.require() if flags.go else ""
+    given = {key: getattr(flags, key) for key in ("account", "partition", "time") if getattr(flags, key)}
     settings = msgspec.structs.replace(study.file.slurm, **given)
     folder = os.path.abspath(folder)
-    if not wanted.quiet:
+    if not flags.quiet:
         _tell_programs(study, points, settings.setup)
-    if wanted.machine:  # else nobody knows which host will be asked
-        left = running.unfinished(study, points, folder, environment, wanted.retry)
+    if flags.machine:  # else nobody knows which host will be asked
+        left = running.unfinished(study, points, folder, environment, flags.retry)
         if all(point.reason for point in left):
-            print(f"every point of {wanted.machine} was measured already: {folder}")
+            print(f"every point of {flags.machine} was measured already: {folder}")
             return 0
-        points = left if wanted.per_point else points
-    plain = dataclasses.replace(wanted, quiet=True, verbose=False)
-    if wanted.per_point:
-        plain = dataclasses.replace(plain, part="", point="")
-    work = os.path.abspath(wanted.work) if wanted.work else None
+        points = left if flags.per_point else points
+    plain = msgspec.structs.replace(flags, quiet=True, verbose=False)
+    if flags.per_point:
+        plain = msgspec.structs.replace(plain, part="", point="")
+    work = os.path.abspath(flags.work) if flags.work else None
     words = _words(plain, os.path.abspath(study.path), folder, work)
-    paths = slurm.write(slurm.scripts(study.name, points, words, settings, folder, wanted.per_point), folder)
+    paths = slurm.write(slurm.scripts(study.name, points, words, settings, folder, flags.per_point), folder)
     if sbatch:
         slurm.submit(sbatch, paths, lambda said: print(said, flush=True))
     else:
         print("\n".join(paths))
     beyond = sum(bool(point.reason) for point in points)
-    if beyond and not wanted.quiet:
+    if beyond and not flags.quiet:
         print(
             f"tilewise: note: {plural(beyond, 'point')} cannot run on this host; the scripts do not"
             " request what they need",
             file=sys.stderr,
         )
     return 0
+
+
+def tell(folder: str, outcome: Outcome) -> None:
+    """Tables, claims, and where everything is."""
+    show_results(folder)
+    counts = ["1 launch" if outcome.launched == 1 else f"{outcome.launched} launches"]
+    if outcome.reused:
+        counts.append(f"{outcome.reused} reused")
+    counts.append(f"{plural(outcome.done, 'point')} done")
+    counts += [f"{plural(outcome.left, 'launch')} left to other parts"] if outcome.left else []
+    counts += [f"{outcome.failed} failed"] if outcome.failed else []
+    counts += [f"{outcome.not_run} not run"] if outcome.not_run else []
+    print(f"\n{', '.join(counts)}; results are in {folder}")
+
+
+def flags_of(command: str) -> Mapping[str, Any]:
+    """Every spelling of a flag of `command` and its value's type; UsageError for what no study runs."""
+    name = command.split(maxsplit=1)[0] if command.split() else ""
+    if name not in SWEPT:
+        raise UsageError(f"a study cannot run {command!r}; it can run {', '.join(SWEPT)}")
+    return {spelt: flag.kind for spelt, flag in page_of(name).arguments.flags.items()}
+
+
+def _check_job(operation: Operation) -> None:
+    """Raise UsageError for what a plan refuses whatever the inputs are."""
+    ranks, name = getattr(operation, "ranks", None), getattr(operation, "algorithm", None)
+    algorithm = operation.algorithms.get(name or "")
+    if algorithm is not None and ranks is not None and not algorithm.takes(ranks):
+        raise UsageError(f"{name} takes {algorithm.takes_text}, not --ranks {ranks}")
+    if operation.command not in _FOLDERS and operation.output and not operation.nowhere:
+        format_module(split_name(operation.output)[0])
+
+
+def check_words(words: list[str]) -> None:
+    """Raises UsageError for a command line that its command refuses before it looks at any file."""
+    if words[0] in JOBS:
+        asked = jobs.asked_of(words[0], words[1:])
+        if asked is not None:
+            _check_job(asked.request.operation)
+    else:
+        from tilewise.lab.measurement.request import MeasureRequest
+
+        parse(words[0], MeasureRequest, words[1:])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Annotated
 
-import msgspec
-
-from tilewise.base.declare import HOW, SHOW, TIME, Parameter, Value
-from tilewise.base.errors import RunError, UsageError
+from tilewise.base.declare import HOW, SHOW, TIME, Flag, Flags, Value
+from tilewise.base.errors import RunError
 from tilewise.base.units import parse_time
 from tilewise.launch.beats import parse_deadline
 from tilewise.operations.operation import Operation
@@ -16,11 +15,7 @@ from tilewise.operations.operation import Operation
 TIMELINE = Value("FILE", (".json", ".gz"))
 
 
-def _parse_time_limit(text: str) -> float:
-    return parse_time(text, "--time-limit")
-
-
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class Request(Flags, frozen=True, kw_only=True):
     """One job.
 
     `record` and `trace` name files for the record and for the timeline; None where nobody wants one. With
@@ -32,96 +27,58 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     operation: Operation
     record: str | None = None
     trace: Annotated[
-        str | None,
-        Parameter(
-            name="--trace",
-            value=TIMELINE,
-            group=SHOW,
-            help="File for the timeline (Perfetto format); may end in .gz.",
-        ),
+        str | None, Flag("File for the timeline (Perfetto format); may end in .gz.", SHOW, value=TIMELINE)
     ] = None
     force: Annotated[
-        bool,
-        Parameter(
-            name="--force",
-            group=HOW,
-            help="Replace an existing output, and any file at --json or --trace.",
-            common=True,
-        ),
+        bool, Flag("Replace an existing output, and any file at --json or --trace.", HOW, common=True)
     ] = False
-    timeout: Annotated[
-        float | None, Parameter(name="--timeout", group=HOW, help="Stop the run after X seconds.")
-    ] = None
+    timeout: Annotated[float | None, Flag("Stop the run after X seconds.", HOW, above=0, most=math.inf)] = (
+        None
+    )
     resume: Annotated[
         bool,
-        Parameter(
-            name="--resume",
-            group=HOW,
-            help="Go on with what an earlier run of this job left; if nothing, start from the beginning.",
-        ),
+        Flag("Resume an interrupted run, or start over.", HOW),
     ] = False
-    retries: Annotated[
-        int,
-        Parameter(
-            name="--retries",
-            group=HOW,
-            help="After a failure, go on by itself, at most N times.",
-        ),
-    ] = 0
+    retries: Annotated[int, Flag("Retry automatically, up to N times.", HOW, least=0)] = 0
     survive: Annotated[
-        bool,
-        Parameter(
-            name="--survive",
-            group=HOW,
-            help="If a rank dies, the others go on without it, where the MPI library can.",
-        ),
+        bool, Flag("If a rank dies, the others go on without it, where the MPI library can.", HOW)
     ] = False
     time_limit: Annotated[
         float | None,
-        Parameter(
-            name="--time-limit",
+        Flag(
+            "Stop before this limit, with exit code 4 and a checkpoint for --resume: 90s, 30min, 2h.",
+            HOW,
             value=TIME,
-            group=HOW,
-            help="End in time, with exit code 4, and keep what is done for --resume: 90s, 30min, 2h.",
             default="that of a Slurm job",
-            parse=_parse_time_limit,
+            parse=parse_time,
+            above=0,
         ),
     ] = None
     deadline: Annotated[
         float | None,
-        Parameter(
-            name="--deadline",
+        Flag(
+            "Stop if a rank sends no heartbeat, or all are blocked, this long: 30s, 5min; or off.",
+            HOW,
             value=TIME,
-            group=HOW,
-            help="Stop a job of which a rank is silent, or all ranks wait, for so long: 30s, 5min; or off.",
             default="30s, for a silent rank",
             parse=parse_deadline,
         ),
     ] = None
     no_learn: Annotated[
         bool,
-        Parameter(
-            name="--no-learn",
-            group=HOW,
-            help="Do not let this run correct what is known of this machine, by which jobs are planned.",
-        ),
+        Flag("Do not update this machine's profile.", HOW),
     ] = False
     line: str = ""
 
     @property
     def learns(self) -> bool:
-        """Whether this run may measure the machine, and correct what is known of it."""
+        """Return whether this run may measure the machine and update its profile."""
         return not (self.no_learn or os.environ.get("TILEWISE_NO_LEARN"))
 
     def __post_init__(self) -> None:
-        """Raises UsageError for what makes no sense, whatever the files are."""
+        """Raise UsageError for requests that no files could satisfy."""
         self.operation.check()
-        if self.timeout is not None and not self.timeout > 0:
-            raise UsageError(f"--timeout {self.timeout:g} makes no sense; it must be more than 0 seconds")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise UsageError(f"--time-limit {self.time_limit:g} makes no sense; it must be more than 0")
-        if self.retries < 0:
-            raise UsageError(f"--retries {self.retries} makes no sense; it must be 0 or more")
+        super().__post_init__()
 
 
 PROGRESS = "TILEWISE_PROGRESS_FD"  # has an open descriptor, to which progress is written: `0.25 compute`

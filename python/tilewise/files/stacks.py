@@ -47,12 +47,12 @@ class Slices(msgspec.Struct, frozen=True):
         return math.prod(self.extents)
 
 
-def parse_axes(word: str) -> tuple[int, ...]:
+def parse_axes(word: str, flag: str = "--each") -> tuple[int, ...]:
     """The axes that `0` or `0,1` means; UsageError for all else."""
     try:
         axes = tuple(int(each) for each in word.split(","))
     except ValueError:
-        raise UsageError(f"--each expects an axis such as 0, or several such as 0,1, not {word!r}") from None
+        raise UsageError(f"{flag} expects an axis such as 0, or several such as 0,1, not {word!r}") from None
     return axes
 
 

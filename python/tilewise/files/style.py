@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
-from tilewise.base.declare import HOW, Parameter, Value
+from tilewise.base.declare import HOW, Flag, Flags, Value
 from tilewise.base.errors import UsageError
 
 _NAMED = {"tab": "\t", r"\t": "\t", "space": " ", "blank": " "}
@@ -42,36 +42,36 @@ class Marks(NamedTuple):
     write: str | None = None
 
 
-def parse_separator(word: str) -> Marks:
+def parse_separator(word: str, flag: str = "--separator") -> Marks:
     """The separators out of `C` or `READ:WRITE`; UsageError for what cannot separate numbers."""
-    marks = _marks(word, "--separator")
+    marks = _marks(word, flag)
     for mark in filter(None, marks):
         if not (mark in " \t" or (mark.isascii() and mark.isprintable() and not mark.isalnum())) or (
             mark in _OF_NUMBERS
         ):
             raise UsageError(
-                f"--separator {word!r} cannot separate numbers", "--separator ';', ',', '|', tab or space"
+                f"{flag} {word!r} cannot separate numbers", "--separator ';', ',', '|', tab or space"
             )
     return marks
 
 
-def parse_decimal(word: str) -> Marks:
+def parse_decimal(word: str, flag: str = "--decimal") -> Marks:
     """The decimal marks out of `C` or `READ:WRITE`; UsageError for all but a point and a comma."""
-    marks = _marks(word, "--decimal")
+    marks = _marks(word, flag)
     if not set(marks) <= set(_DECIMALS):
-        raise UsageError(f"--decimal {word!r} is unknown; expected one of {' '.join(_DECIMALS)}")
+        raise UsageError(f"{flag} {word!r} is unknown; expected one of {' '.join(_DECIMALS)}")
     return marks
 
 
-def parse_missing(words: Sequence[str]) -> tuple[str, ...]:
+def parse_missing(words: Sequence[str], flag: str = "--missing") -> tuple[str, ...]:
     """Words for missing numbers; UsageError for those that no field can be."""
     for word in words:
         if re.search(r"[\"\x00-\x1f]|(^|\s)#|^%", word) or word != word.strip():
             raise UsageError(
-                f"--missing {word!r} cannot be a field: it has a comment mark, a quote or blanks around it"
+                f"{flag} {word!r} cannot be a field: it has a comment mark, a quote or blanks around it"
             )
         if len(word.encode()) > LONGEST_WORD:
-            raise UsageError(f"--missing {word!r} is longer than {LONGEST_WORD} characters")
+            raise UsageError(f"{flag} {word!r} is longer than {LONGEST_WORD} characters")
     return tuple(words)
 
 
@@ -83,52 +83,39 @@ def _marks(word: str, flag: str) -> Marks:
     return Marks(_NAMED.get(read, read), _NAMED.get(write, write))
 
 
-HEADER_ROWS = Parameter(
-    name="--header-rows",
-    group=HOW,
-    help="Skip N lines at the top of a text.",
-    default="column names are found",
-)
-SEPARATOR = Parameter(
-    name="--separator",
+HEADER_ROWS = Flag("Skip N lines at the top of a text.", HOW, least=0, default="column names are found")
+SEPARATOR = Flag(
+    "What separates the numbers of a text: ';', '|', tab, …; or READ:WRITE.",
+    HOW,
     value=Value("C"),
-    group=HOW,
-    help="What separates the numbers of a text: ';', '|', tab, …; or READ:WRITE.",
     default="found",
     parse=parse_separator,
 )
-DECIMAL = Parameter(
-    name="--decimal",
+DECIMAL = Flag(
+    "Decimal mark of a text: point or comma; or READ:WRITE.",
+    HOW,
     value=Value("C"),
-    group=HOW,
-    help="Decimal mark of a text: point or comma; or READ:WRITE.",
     default="found",
     parse=parse_decimal,
 )
-MISSING = Parameter(
-    name="--missing",
+MISSING = Flag(
+    "Word that a text has for nan, such as NA; empty fields too.",
+    HOW,
     value=Value("WORD"),
-    group=HOW,
-    help="Word that a text has for nan, such as NA; empty fields too.",
     parse=parse_missing,
     several=True,
 )
 
 
-def check_header_rows(count: int | None) -> None:
-    """Raises UsageError for a negative number."""
-    if count is not None and count < 0:
-        raise UsageError(f"--header-rows {count} makes no sense; it must be 0 or more")
+class TextFlags(Flags, frozen=True, kw_only=True):
+    """The flags of a command that reads texts."""
 
+    header_rows: Annotated[int | None, HEADER_ROWS] = None
+    separator: Annotated[Marks, SEPARATOR] = Marks()
+    decimal: Annotated[Marks, DECIMAL] = Marks()
+    missing: Annotated[tuple[str, ...], MISSING] = ()
 
-def style_of_words(
-    header_rows: int | None, separator: str | None, decimal: str | None, missing: Sequence[str]
-) -> Style:
-    """How a text is read, out of the words of a command line; UsageError for what makes no sense."""
-    check_header_rows(header_rows)
-    return Style(
-        header_rows,
-        parse_separator(separator).read if separator is not None else None,
-        parse_decimal(decimal).read if decimal is not None else None,
-        parse_missing(missing),
-    )
+    @property
+    def read_style(self) -> Style:
+        """How texts are read."""
+        return Style(self.header_rows, self.separator.read, self.decimal.read, self.missing)

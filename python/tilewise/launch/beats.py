@@ -119,14 +119,14 @@ class Beats:
         )
 
 
-def parse_deadline(text: str) -> float:
+def parse_deadline(text: str, flag: str = "--deadline") -> float:
     """The seconds of a word such as `30s`, 0 of `off`; UsageError for what makes no sense."""
     if text.strip() in ("off", "0"):
         return 0.0
-    seconds = parse_time(text, "--deadline")
+    seconds = parse_time(text, flag)
     if seconds < LEAST:
         raise UsageError(
-            f"--deadline {text} is too short: ranks are heard once a second", f"--deadline {LEAST:g}s, or off"
+            f"{flag} {text} is too short: ranks are heard once a second", f"{flag} {LEAST:g}s, or off"
         )
     return seconds
 

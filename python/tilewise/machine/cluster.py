@@ -126,7 +126,7 @@ def shipped() -> tuple[str, ...]:
     )
 
 
-def parse_cluster(text: str) -> Cluster:
+def parse_cluster(text: str, flag: str = FLAG) -> Cluster:
     """The cluster that `text` asks for; UsageError where it asks for none."""
     from importlib import resources
 
@@ -135,7 +135,7 @@ def parse_cluster(text: str) -> Cluster:
             with open(text, encoding="utf-8") as file:
                 return _described(text, file.read())
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{FLAG} {text}: cannot be read: {error}") from None
+            raise UsageError(f"{flag} {text}: cannot be read: {error}") from None
     if text in shipped():
         return _described(
             text, (resources.files("tilewise.machine") / "clusters" / f"{text}.xml").read_text()
@@ -149,8 +149,8 @@ def parse_cluster(text: str) -> Cluster:
     match = _PLAIN.fullmatch(text)
     if match is None:
         raise UsageError(
-            f"{FLAG} {text!r}: there is no such file, and it is none of {', '.join(shipped())}",
-            f"{FLAG} {EXAMPLE}, which is HOSTSxCORES:BANDWIDTH:LATENCY",
+            f"{flag} {text!r}: there is no such file, and it is none of {', '.join(shipped())}",
+            f"{flag} {EXAMPLE}, which is HOSTSxCORES:BANDWIDTH:LATENCY",
         )
     bandwidth, latency, *rates = match[3][1:].split(":")
     between = Way(_number(text, bandwidth, "B/s"), _number(text, latency, "s"))

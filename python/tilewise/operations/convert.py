@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 import msgspec
 
-from tilewise.base.declare import WHAT, Parameter, Value
+from tilewise.base.declare import Flag, Value
 from tilewise.base.errors import UsageError
 from tilewise.base.units import shape_text
 from tilewise.files.dtypes import ALL, ITEMSIZE, in_memory, is_integer, parse_dtype
@@ -36,20 +36,7 @@ if TYPE_CHECKING:
     from tilewise.operations.operation import Inputs
 
 
-def parse_type(word: str) -> str:
-    """The type called `word`; UsageError for none."""
-    return parse_dtype(word, "--dtype")
-
-
-def _parse_rows(word: str) -> str:
-    return parse_range(word, "--rows")
-
-
-def _parse_columns(word: str) -> str:
-    return parse_range(word, "--columns")
-
-
-def parse_scale(word: str) -> float:
+def parse_scale(word: str, flag: str) -> float:
     """The number, or quotient of two, that `word` is; UsageError for anything else, infinity among it."""
     above, bar, below = word.partition("/")
     try:
@@ -57,7 +44,7 @@ def parse_scale(word: str) -> float:
     except (ValueError, ZeroDivisionError):
         scale = math.inf
     if not math.isfinite(scale):
-        raise UsageError(f"--scale expects a number such as 0.5 or 1/255, not {word!r}")
+        raise UsageError(f"{flag} expects a number such as 0.5 or 1/255, not {word!r}")
     return scale
 
 
@@ -76,64 +63,48 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
     limits: ClassVar[str] = BAND_AFTER_BAND
     proofs: ClassVar[tuple[str, ...]] = ("auto", "off", "fast")
 
-    b: Annotated[
-        str | None,
-        Parameter(name="B", value=MATRIX, group=WHAT, help="Output file, instead of -o B.", place=True),
-    ] = None
+    b: Annotated[str | None, Flag("Output file, instead of -o B.", value=MATRIX, place=True)] = None
     output: Annotated[
         str,
-        Parameter(
-            name=["--output", "-o"],
-            stream=True,
-            value=MATRIX,
-            group=WHAT,
-            help="Output file; its extension sets the format.",
-            common=True,
+        Flag(
+            "Output file; its extension sets the format.", short="-o", stream=True, value=MATRIX, common=True
         ),
     ] = ""
     dtype: Annotated[
         str | None,
-        Parameter(
-            name="--dtype",
+        Flag(
+            "Data type of the output: float32, int16, …",
             value=Value("TYPE"),
-            group=WHAT,
-            help="Data type of the output: float32, int16, …",
             choices=ALL,
-            parse=parse_type,
+            parse=parse_dtype,
             common=True,
         ),
     ] = None
     rows: Annotated[
         str | None,
-        Parameter(
-            name="--rows",
+        Flag(
+            "Only these rows, counted from 0: 100:200, :50, -10: or 7.",
             value=Value("FROM:TO"),
-            group=WHAT,
-            help="Only these rows, counted from 0: 100:200, :50, -10: or 7.",
             default="all",
-            parse=_parse_rows,
+            parse=parse_range,
             common=True,
         ),
     ] = None
     columns: Annotated[
         str | None,
-        Parameter(
-            name="--columns",
+        Flag(
+            "Only these columns, likewise.",
             value=Value("FROM:TO"),
-            group=WHAT,
-            help="Only these columns, likewise.",
             default="all",
-            parse=_parse_columns,
+            parse=parse_range,
             common=True,
         ),
     ] = None
     scale: Annotated[
         float | None,
-        Parameter(
-            name="--scale",
+        Flag(
+            "Multiply each number by X, which may be a fraction: 1/255.",
             value=Value("X"),
-            group=WHAT,
-            help="Multiply each number by X, which may be a fraction: 1/255.",
             default="none",
             parse=parse_scale,
         ),

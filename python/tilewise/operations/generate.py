@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from tilewise.base.declare import WHAT, Parameter, Value
+from tilewise.base.declare import Flag, Value
 from tilewise.base.units import parse_shape, shape_text
-from tilewise.files.dtypes import ALL
+from tilewise.files.dtypes import ALL, parse_dtype
 from tilewise.files.generated import KINDS, generated
 from tilewise.files.target import Target
 from tilewise.launch.record import RecordVariant
 from tilewise.machine.facts import Facts
-from tilewise.operations.convert import cost_of, parse_type, plan_convert
+from tilewise.operations.convert import cost_of, plan_convert
 from tilewise.operations.operation import BAND_AFTER_BAND, HEADER, ORDER, Operation
 from tilewise.operations.show import Lines, Show
-from tilewise.planning.choices import NO_PROOFS, between
+from tilewise.planning.choices import NO_PROOFS, SEED_MAX
 from tilewise.planning.plan import Plan
 from tilewise.planning.task import Task
 
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 
 
 __all__ = ["Generate", "ShowGenerate", "cost_of"]
-
-
-def _parse_shape(word: str) -> tuple[int, int]:
-    return parse_shape(word, "--shape")
 
 
 class Generate(Operation, frozen=True, kw_only=True):
@@ -45,40 +41,18 @@ class Generate(Operation, frozen=True, kw_only=True):
 
     shape: Annotated[
         tuple[int, int],
-        Parameter(
-            name="--shape",
-            value=Value("MxN"),
-            group=WHAT,
-            help="Shape: ROWSxCOLUMNS.",
-            parse=_parse_shape,
-            common=True,
-        ),
+        Flag("Shape: ROWSxCOLUMNS.", value=Value("MxN"), parse=parse_shape, common=True),
     ]
     dtype: Annotated[
         str,
-        Parameter(
-            name="--dtype",
-            value=Value("TYPE"),
-            group=WHAT,
-            help="Data type: float32, int32, …",
-            choices=ALL,
-            parse=parse_type,
-            common=True,
+        Flag(
+            "Data type: float32, int32, …", value=Value("TYPE"), choices=ALL, parse=parse_dtype, common=True
         ),
     ] = "float64"
-    kind: Annotated[
-        str,
-        Parameter(
-            name="--kind", group=WHAT, help="What the matrix holds.", choices=tuple(KINDS), common=True
-        ),
-    ] = "random"
+    kind: Annotated[str, Flag("What the matrix holds.", choices=tuple(KINDS), common=True)] = "random"
     order: Annotated[str | None, ORDER] = None
     header: Annotated[bool, HEADER] = False
-    seed: Annotated[int, Parameter(name="--seed", group=WHAT, help="Seed of the random numbers.")] = 0
-
-    def check(self) -> None:
-        super().check()
-        between("--seed", self.seed, 0, 2**63 - 1)
+    seed: Annotated[int, Flag("Seed of the random numbers.", least=0, most=SEED_MAX)] = 0
 
     def inspect(self) -> Inputs:
         rows, columns = self.shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from tilewise import files
-from tilewise.base.declare import HOW, TIME, WHAT, Parameter, Value, declared
+from tilewise.base.declare import HOW, Argument, Flag, Value, check, declared
 from tilewise.base.errors import UsageError
 from tilewise.files.formats import MATRIX
 from tilewise.files.region import Region, Source
@@ -13,6 +13,7 @@ from tilewise.files.stacks import parse_axes
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
 from tilewise.planning.choices import Choices
+from tilewise.planning.names import Algorithm
 
 if TYPE_CHECKING:
     from tilewise.launch.job import Job
@@ -22,14 +23,8 @@ if TYPE_CHECKING:
     Inputs = list[Region]
 
 # Flags that several operations have.
-ORDER = Parameter(
-    name="--order",
-    group=WHAT,
-    help="C: row by row; F: column by column.",
-    choices=("C", "F"),
-    default="the format's own",
-)
-HEADER = Parameter(name="--header", group=WHAT, help="Begin text output with a line: rows columns.")
+ORDER = Flag("C: row by row; F: column by column.", choices=("C", "F"), default="the format's own")
+HEADER = Flag("Begin text output with a line: rows columns.")
 NOWHERE = "none"  # the output of a simulation that has none
 BAND_AFTER_BAND = "every rank works on its own, band after band"
 
@@ -41,13 +36,14 @@ class Operation(Choices, frozen=True, kw_only=True):
     file has its result in the record; its `output` is empty, and no flag. Fields are flags of the command,
     whose help begins with the first paragraph of the class's docstring. `limits` says why some flags of other
     commands do not apply; `operands` are the fields that name its inputs, and `not_of_stacks` those that make
-    no sense with --each, and why.
+    no sense with --each, and why. `algorithms_of` has the algorithms that take some flag of all jobs.
     """
 
     limits: ClassVar[str] = ""
     operands: ClassVar[tuple[str, ...]] = ()
     colours: ClassVar[bool] = False
     several: ClassVar[bool] = False
+    algorithms_of: ClassVar[dict[str, tuple[str, ...]]] = {}
     not_of_stacks: ClassVar[dict[str, str]] = {}
     # Flags that prediction may choose, where the rule has no other reason.
     weighs: ClassVar[tuple[str, ...]] = ("ranks",)
@@ -55,13 +51,8 @@ class Operation(Choices, frozen=True, kw_only=True):
 
     output: Annotated[
         str,
-        Parameter(
-            name=["--output", "-o"],
-            stream=True,
-            value=MATRIX,
-            group=WHAT,
-            help="Output file; its extension sets the format.",
-            common=True,
+        Flag(
+            "Output file; its extension sets the format.", short="-o", stream=True, value=MATRIX, common=True
         ),
     ]
 
@@ -72,25 +63,7 @@ class Operation(Choices, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raises UsageError for what makes no sense, whatever the inputs are."""
-        for each in declared(type(self)):
-            value, flag = getattr(self, each.field), each.parameter.spellings[0]
-            if value in (None, each.default, *each.choices):
-                continue
-            if each.hidden:
-                word = "x".join(map(str, value)) if isinstance(value, tuple) else value
-                if each.parameter.value is TIME:
-                    word = f"{value:g}s"
-                given = flag if value is True else f"{flag} {word}"
-                raise UsageError(f"{given} makes no sense with {self.command}: {self.limits}")
-            known = ", ".join(each.choices)
-            if known and each.parameter.parse is None:
-                raise UsageError(f"{flag} {value!r} is unknown; expected one of {known}")
-            if callable(each.parameter.choices):  # known elsewhere
-                raise UsageError(
-                    f"{flag} {value} makes no sense with {self.command}: "
-                    f"it takes {known.removeprefix('auto, ')}",
-                    f"{flag} {each.choices[0]}",
-                )
+        check(self, self.limits)
         if self.nowhere and not self.blind:
             raise UsageError(f"-o none: what {self.command} does depends on its numbers, so it has a result")
         if self.nowhere and self.simulate is not None and not self.simulate.counted:
@@ -98,10 +71,22 @@ class Operation(Choices, frozen=True, kw_only=True):
                 "-o none simulates without numbers, and so needs to know how fast a core is",
                 f"--simulate {self.simulate.name}:40GF/s:10GB/s",
             )
-        if self.repeat < 1:
-            raise UsageError(f"--repeat {self.repeat} makes no sense; it must be 1 or more")
-        if self.warmup < 0:
-            raise UsageError(f"--warmup {self.warmup} makes no sense; it must be 0 or more")
+
+    def given_for(self, algorithm: str) -> list[str]:
+        """Return the flags that were given and that only some algorithms have, `algorithm` among them."""
+        return [flag.text(self) for flag in self._given_for_some() if algorithm in flag.only]
+
+    def check_for(self, algorithm: Algorithm) -> None:
+        """Raise UsageError for flags that were given and that `algorithm` does not have."""
+        for flag in self._given_for_some():
+            if algorithm.name not in flag.only:
+                example = self.algorithms[flag.only[0]].example or flag.only[0]
+                raise UsageError(
+                    f"{flag.text(self)} makes no sense with {algorithm.name}", f"--algorithm {example}"
+                )
+
+    def _given_for_some(self) -> list[Argument]:
+        return [flag for flag in declared(type(self)) if flag.only and flag.given(self)]
 
     def input(self, name: str, planes: tuple[int, ...] = (1,)) -> Source:
         """One of the inputs; UsageError for what is none."""
@@ -144,51 +129,29 @@ class OfOneInput(Operation, frozen=True, kw_only=True):
 
     a: Annotated[
         str,
-        Parameter(
-            name="A",
-            value=MATRIX,
-            group=WHAT,
-            help="The matrix: a path, FILE:MEMBER, or random:…",
-            place=True,
-        ),
+        Flag("The matrix: a path, FILE:MEMBER, or random:…", value=MATRIX, place=True),
     ]
 
-    as_: Annotated[
-        str,
-        Parameter(
-            name="--as",
-            group=WHAT,
-            help="What an array with one dimension is.",
-            choices=("column", "row"),
-        ),
-    ] = "column"
+    as_: Annotated[str, Flag("What an array with one dimension is.", choices=("column", "row"))] = "column"
 
     each: Annotated[
         tuple[int, ...],
-        Parameter(
-            name="--each",
+        Flag(
+            "Do it for every slice along this axis of a stack of matrices; 0,1 along several.",
             value=Value("AXIS"),
-            group=WHAT,
-            help="Do it for every slice along this axis of a stack of matrices; 0,1 along several.",
             parse=parse_axes,
             default="one matrix",
         ),
     ] = ()
     slices: Annotated[
         str,
-        Parameter(
-            name="--slices",
-            group=HOW,
-            help="With --each: apart, each rank does slices of its own; together, all ranks work on each.",
+        Flag(
+            "With --each: apart, each rank does slices of its own; together, all ranks work on each.",
+            HOW,
             choices=("auto", "apart", "together"),
+            needs="--each 0",
         ),
     ] = "auto"
-
-    def __post_init__(self) -> None:
-        """Raises UsageError where something is said of slices, and there are none."""
-        super().__post_init__()
-        if self.slices != "auto" and not self.each:
-            raise UsageError(f"--slices {self.slices} makes no sense without --each", "--each 0")
 
     def input(self, name: str, planes: tuple[int, ...] = (1,)) -> Source:
         """The matrix `name`, or the first slice of a stack; UsageError for what is neither."""

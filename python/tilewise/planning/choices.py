@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 
-from tilewise.base.declare import CLUSTER, FILE, HOW, SIZE, TIME, WHERE, Parameter, Value
+from tilewise.base.declare import CLUSTER, FILE, HOW, SIZE, TIME, WHERE, Flag, Value
 from tilewise.base.errors import UsageError
 from tilewise.base.units import parse_pair, parse_size, parse_time
 from tilewise.files.style import (
@@ -16,7 +16,6 @@ from tilewise.files.style import (
     SEPARATOR,
     Marks,
     Style,
-    check_header_rows,
 )
 from tilewise.launch.job import Job
 from tilewise.machine.cluster import Cluster, parse_cluster
@@ -32,6 +31,7 @@ from tilewise.planning.names import (
     Algorithm,
 )
 
+RANKS_MOST, THREADS_MOST, SEED_MAX = 2**20, 4096, 2**63 - 1
 CHECKPOINT_EVERY, CHECKPOINT_BEYOND = 600.0, 1200.0  # seconds
 NO_PROOFS = ("auto", "off")  # what --verify may be where there is nothing to verify
 
@@ -43,69 +43,37 @@ class Strategies(NamedTuple):
     write: str | None = None
 
 
-def one_of(flag: str, value: str | None, names: tuple[str, ...] | list[str]) -> str | None:
-    """`value` when it is one of `names`, None for `auto` or nothing; UsageError listing `names` otherwise."""
-    if value is None or value in names:
-        return value
-    if value == "auto":
-        return None
-    raise UsageError(f"{flag} {value!r} is unknown; expected one of auto, {', '.join(names)}")
-
-
-def parse_io(text: str) -> Strategies:
+def parse_io(text: str, flag: str = "--io") -> Strategies:
     """Reading and writing strategy out of `NAME` or `READ:WRITE`; None where the plan decides."""
     read, colon, write = text.partition(":")
     if not colon:
         write = "auto" if read in ONLY_READ else read
     if write in ONLY_READ:
-        raise UsageError(f"--io {text}: {write} only reads", f"--io {write}:positioned")
-    return Strategies(one_of("--io", read, list(IO)), one_of("--io", write, list(IO)))
+        raise UsageError(f"{flag} {text}: {write} only reads", f"{flag} {write}:positioned")
+    for name in (read, write):
+        if name not in ("auto", *IO):
+            raise UsageError(f"{flag} {name!r} is unknown; expected one of auto, {', '.join(IO)}")
+    return Strategies(*(None if name == "auto" else name for name in (read, write)))
 
 
-def parse_hints(pairs: tuple[str, ...]) -> dict[str, str]:
+def parse_hints(pairs: tuple[str, ...], flag: str = "--hint") -> dict[str, str]:
     """MPI-IO hints out of `KEY=VALUE` words."""
     hints: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise UsageError(f"--hint expects KEY=VALUE such as cb_nodes=2, not {pair!r}")
+            raise UsageError(f"{flag} expects KEY=VALUE such as cb_nodes=2, not {pair!r}")
         if hints.setdefault(key, value) != value:
-            raise UsageError(f"--hint {key} was given twice with different values")
+            raise UsageError(f"{flag} {key} was given twice with different values")
     return hints
 
 
-def between(flag: str, value: int | None, low: int, high: int) -> None:
-    """Raises UsageError for a number that is given and not from `low` to `high`."""
-    if value is not None and not low <= value <= high:
-        raise UsageError(f"{flag} {value} makes no sense; it must be a whole number from {low} to {high}")
+def _parse_grid(text: str, flag: str) -> tuple[int, int] | None:
+    return None if text == "auto" else parse_pair(text, flag, "2x2")
 
 
-def _parse_exchange(text: str) -> str | None:
-    return one_of("--exchange", text, list(EXCHANGES))
-
-
-def _parse_kernel(text: str) -> str:
-    if text in KERNELS:
-        return text
-    raise UsageError(f"--kernel {text!r} is unknown; expected one of {', '.join(KERNELS)}")
-
-
-def _parse_verify(text: str) -> str:
-    if text in VERIFY:
-        return text
-    raise UsageError(f"--verify {text!r} is unknown; expected one of {', '.join(VERIFY)}")
-
-
-def _parse_grid(text: str) -> tuple[int, int] | None:
-    return None if text == "auto" else parse_pair(text, "--grid", "2x2")
-
-
-def _parse_checkpoint(text: str) -> float:
-    return 0.0 if text.strip() == "off" else parse_time(text, "--checkpoint")
-
-
-def _parse_memory(text: str) -> int:
-    return parse_size(text, "--memory")
+def _parse_checkpoint(text: str, flag: str) -> float:
+    return 0.0 if text.strip() == "off" else parse_time(text, flag)
 
 
 def _algorithms(kind: type[Choices]) -> tuple[str, ...]:
@@ -160,35 +128,23 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
 
     ranks: Annotated[
         int | None,
-        Parameter(name=["--ranks", "-n"], group=HOW, help="Number of ranks.", default="planned", common=True),
+        Flag("Number of ranks.", HOW, short="-n", least=1, most=RANKS_MOST, default="planned", common=True),
     ] = None
     threads: Annotated[
-        int | None,
-        Parameter(name=["--threads", "-t"], group=HOW, help="Threads per rank.", default="planned"),
+        int | None, Flag("Threads per rank.", HOW, short="-t", least=1, most=THREADS_MOST, default="planned")
     ] = None
-    algorithm: Annotated[
-        str | None,
-        Parameter(
-            name="--algorithm", group=HOW, help="Algorithm to use.", choices=_algorithms, default="auto"
-        ),
-    ] = None
+    algorithm: Annotated[str | None, Flag("Algorithm to use.", HOW, choices=_algorithms, default="auto")] = (
+        None
+    )
     exchange: Annotated[
         str | None,
-        Parameter(
-            name="--exchange",
-            group=HOW,
-            help="How ranks exchange data.",
-            choices=_exchanges,
-            default="auto",
-            parse=_parse_exchange,
-        ),
+        Flag("How ranks exchange data.", HOW, choices=_exchanges, default="auto", known=("auto", *EXCHANGES)),
     ] = None
     io: Annotated[
         Strategies,
-        Parameter(
-            name="--io",
-            group=HOW,
-            help="How files are read and written: NAME, or READ:WRITE.",
+        Flag(
+            "How files are read and written: NAME, or READ:WRITE.",
+            HOW,
             choices=("auto", *IO),
             joined=":",
             default="auto",
@@ -197,11 +153,10 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     ] = Strategies()
     grid: Annotated[
         tuple[int, int] | None,
-        Parameter(
-            name="--grid",
+        Flag(
+            "Process grid: PxQ.",
+            HOW,
             value=Value("PxQ"),
-            group=HOW,
-            help="Process grid: PxQ.",
             default="planned",
             parse=_parse_grid,
             applies=_writes,
@@ -209,114 +164,72 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     remainder: Annotated[
         str,
-        Parameter(
-            name="--remainder",
-            group=HOW,
-            help="How an uneven division is dealt out: spread over the parts, or all in the last one.",
+        Flag(
+            "How an uneven division is dealt out: spread over the parts, or all in the last one.",
+            HOW,
             choices=_remainders,
         ),
     ] = "spread"
     kernel: Annotated[
         str,
-        Parameter(
-            name="--kernel",
-            group=HOW,
-            help="Arithmetic kernel; plain: the reference loops.",
-            choices=_kernels,
-            parse=_parse_kernel,
-        ),
+        Flag("Arithmetic kernel; plain: the reference loops.", HOW, choices=_kernels, known=KERNELS),
     ] = "fast"
     hints: Annotated[
         dict[str, str],
-        Parameter(
-            name="--hint",
+        Flag(
+            "MPI-IO hint, as KEY=VALUE.",
+            HOW,
+            name="hint",
             value=Value("KEY=VALUE"),
-            group=HOW,
-            help="MPI-IO hint, as KEY=VALUE.",
             parse=parse_hints,
             several=True,
         ),
     ] = {}
     verify: Annotated[
         str,
-        Parameter(
-            name="--verify",
-            group=HOW,
-            help="How to verify the result. fast: a cheap check; serial: a second computation on one rank.",
+        Flag(
+            "How to verify the result. fast: a cheap check; serial: a second computation on one rank.",
+            HOW,
             choices=_proofs,
-            parse=_parse_verify,
+            known=VERIFY,
             applies=_has_proofs,
         ),
     ] = "auto"
-    no_verify: Annotated[
-        bool,
-        Parameter(name="--no-verify", group=HOW, help="Same as --verify off.", applies=_has_proofs),
-    ] = False
+    no_verify: Annotated[bool, Flag("Same as --verify off.", HOW, applies=_has_proofs)] = False
     repeat: Annotated[
-        int,
-        Parameter(
-            name="--repeat",
-            group=HOW,
-            help="Run the in-memory part N times and record each.",
-            applies=_has_algorithms,
-        ),
+        int, Flag("Run the in-memory part N times and record each.", HOW, least=1, applies=_has_algorithms)
     ] = 1
     warmup: Annotated[
-        int,
-        Parameter(
-            name="--warmup",
-            group=HOW,
-            help="First run it N times without recording.",
-            applies=_has_algorithms,
-        ),
+        int, Flag("First run it N times without recording.", HOW, least=0, applies=_has_algorithms)
     ] = 0
-    sync: Annotated[
-        bool,
-        Parameter(
-            name="--sync",
-            group=HOW,
-            help="Flush the output to disk before publishing it.",
-            applies=_writes,
-        ),
-    ] = False
+    sync: Annotated[bool, Flag("Flush the output to disk before publishing it.", HOW, applies=_writes)] = (
+        False
+    )
     header_rows: Annotated[int | None, HEADER_ROWS] = None
     separator: Annotated[Marks, SEPARATOR] = Marks()
     decimal: Annotated[Marks, DECIMAL] = Marks()
     missing: Annotated[tuple[str, ...], MISSING] = ()
     memory: Annotated[
         int | None,
-        Parameter(
-            name="--memory",
+        Flag(
+            "Memory limit for all ranks on a node, such as 4GiB.",
+            WHERE,
             value=SIZE,
-            group=WHERE,
-            help="Memory limit for all ranks on a node, such as 4GiB.",
             default="80 % of the free memory",
-            parse=_parse_memory,
+            parse=parse_size,
             common=True,
         ),
     ] = None
-    hosts: Annotated[
-        str,
-        Parameter(
-            name="--hosts", value=FILE, group=WHERE, help="File with one host per line: HOST or HOST:SLOTS."
-        ),
-    ] = ""
+    hosts: Annotated[str, Flag("File with one host per line: HOST or HOST:SLOTS.", WHERE, value=FILE)] = ""
     place: Annotated[
-        str,
-        Parameter(
-            name="--place",
-            group=WHERE,
-            help="Put neighbouring ranks on neighbouring units of this kind.",
-            choices=PLACES,
-        ),
+        str, Flag("Put neighbouring ranks on neighbouring units of this kind.", WHERE, choices=PLACES)
     ] = "core"
     checkpoint: Annotated[
         float | None,
-        Parameter(
-            name="--checkpoint",
+        Flag(
+            "Checkpoint interval, for --resume: 30s, 10min; or off.",
+            HOW,
             value=TIME,
-            group=HOW,
-            help="Keep the state of the work so often for --resume: 30s, 10min; or off.",
             default="10min, for over 20min",
             parse=_parse_checkpoint,
             applies=_keeps,
@@ -325,22 +238,20 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     resumed: Job | None = None  # whose pieces of the result are to be kept
     launcher: Annotated[
         str,
-        Parameter(
-            name="--launcher",
+        Flag(
+            'Command to use instead of mpiexec and its options, such as "srun --mpi=pmix -K".',
+            WHERE,
             value=Value("COMMAND"),
-            group=WHERE,
-            help='Command to use instead of mpiexec and its options, such as "srun --mpi=pmix -K".',
         ),
     ] = ""
 
     simulate: Annotated[
         Cluster | None,
-        Parameter(
-            name="--simulate",
-            value=CLUSTER,
-            group=WHERE,
-            help="Simulate the ranks on a cluster instead of running them: 64x2:12.5GB/s:1.5us, or "
+        Flag(
+            "Simulate the ranks on a cluster instead of running them: 64x2:12.5GB/s:1.5us, or "
             "a platform file of SimGrid.",
+            WHERE,
+            value=CLUSTER,
             parse=parse_cluster,
             applies=_has_algorithms,
         ),
@@ -348,7 +259,6 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Raises UsageError where flags contradict each other, or cannot be."""
-        check_header_rows(self.header_rows)
         if self.no_verify:
             if self.verify not in ("auto", "off"):
                 raise UsageError(f"--no-verify and --verify {self.verify} contradict each other")

@@ -54,13 +54,17 @@ VERIFY = ("auto", "off", "fast", "serial")
 
 
 class Algorithm(msgspec.Struct, frozen=True):
-    """One algorithm: the exchanges it can use (none on one rank) and the rank counts it takes."""
+    """An algorithm, the exchanges it can use (none on one rank) and the rank counts it takes.
+
+    `example` is its name with flags that it needs.
+    """
 
     name: str
     summary: str
     exchanges: tuple[str, ...]
     takes: Callable[[int], bool]
     takes_text: str
+    example: str = ""
 
 
 def any_count(ranks: int) -> bool:

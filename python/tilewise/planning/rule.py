@@ -25,7 +25,6 @@ from tilewise.planning.task import Task
 from tilewise.planning.where import Ground, Spread
 
 SMALL = 2e7  # multiply-adds below which starting more ranks or threads costs more than it saves
-LARGEST_RANKS = 2**20
 SHARED = "shared:"  # opens the reason for an exchange that holds on one host only
 
 
@@ -36,8 +35,6 @@ def spread(task: Task[Any], work: float, *, all_cores: bool = False) -> Spread:
     cannot be.
     """
     choices, facts, joined, why = task.options, task.facts, task.joined, task.why
-    _positive("-n", choices.ranks, LARGEST_RANKS)
-    _positive("-t", choices.threads, 4096)
     if joined is not None and choices.ranks not in (None, joined.size):
         raise UsageError(
             f"-n {choices.ranks} was asked for, but {joined.size} ranks exist already",
@@ -141,8 +138,3 @@ def _ranks(
         return slots
     why.append(f"{nodes * facts.numa} ranks: one for each memory domain")
     return nodes * facts.numa
-
-
-def _positive(flag: str, value: int | None, largest: int) -> None:
-    if value is not None and not 1 <= value <= largest:
-        raise UsageError(f"{flag} {value} makes no sense; it must be a whole number from 1 to {largest}")

@@ -11,11 +11,9 @@ import pytest
 from conftest import Tilewise, one_message
 from machines import FACTS
 from tilewise.base.errors import UsageError
-from tilewise.cli import measure
-from tilewise.cli.measure_flags import MeasureFlags
 from tilewise.lab.measurement import compute, files, memory, messages
 from tilewise.lab.measurement.points import Launch
-from tilewise.lab.measurement.request import Request
+from tilewise.lab.measurement.request import MeasureRequest
 from tilewise.launch import constants
 from tilewise.launch.launcher import find_worker
 from tilewise.machine.allocation import granted
@@ -34,7 +32,7 @@ def topology(cores: int) -> Topology:
     )
 
 
-def planned(request: Request, cores: int, folder: Path, **more: Any) -> list[Launch]:
+def planned(request: MeasureRequest, cores: int, folder: Path, **more: Any) -> list[Launch]:
     facts = msgspec.structs.replace(FACTS, cores=cores, cpus=cores)
     known, others = topology(cores), messages.Hosts(request)
     return [
@@ -48,7 +46,7 @@ def planned(request: Request, cores: int, folder: Path, **more: Any) -> list[Lau
 
 @pytest.mark.parametrize("cores", [1, 2, 3, 96, 1536])
 def test_machines_of_all_sizes(tmp_path: Path, cores: int) -> None:
-    for launch in planned(Request(), cores, tmp_path):
+    for launch in planned(MeasureRequest(), cores, tmp_path):
         assert launch.threads >= max(ask.point.threads for ask in launch.asks)
         for ask in launch.asks:
             point = ask.point
@@ -73,8 +71,8 @@ def test_small_arrays_are_not_run_and_say_why(tilewise: Tilewise) -> None:
 
 def test_only_the_launch_that_shares_processors_is_crowded(tmp_path: Path) -> None:
     for launches in (
-        memory.launches(Request(kinds=("memory",), threads=[1, 2, 5]), FACTS),
-        compute.launches(Request(kinds=("compute",), threads=[1, 2, 5]), FACTS),
+        memory.launches(MeasureRequest(kind="memory", threads=[1, 2, 5]), FACTS),
+        compute.launches(MeasureRequest(kind="compute", threads=[1, 2, 5]), FACTS),
     ):
         assert [(one.oversubscribed, {ask.point.threads for ask in one.asks}) for one in launches] == [
             (False, {1, 2}),
@@ -84,15 +82,15 @@ def test_only_the_launch_that_shares_processors_is_crowded(tmp_path: Path) -> No
 
 def test_collectives_name_the_greatest_distance_among_their_ranks(tmp_path: Path) -> None:
     for cores, level in ((2, "core"), (32, "socket")):
-        found = [one for one in planned(Request(), cores, tmp_path) if one.kind == "collective"]
+        found = [one for one in planned(MeasureRequest(), cores, tmp_path) if one.kind == "collective"]
         assert [(one.level, one.cpus) for one in found] == [(level, list(range(cores)))]
     with pytest.raises(UsageError, match="--ranks 1"):
-        planned(Request(kinds=("ping",), ranks=[1]), 2, tmp_path)
+        planned(MeasureRequest(kind="ping", ranks=[1]), 2, tmp_path)
 
 
 def test_hosts_have_a_table_of_pairs(tmp_path: Path) -> None:
     (tmp_path / "three").write_text("a\nb\nc\n")
-    request = Request(kinds=("ping",), hosts=str(tmp_path / "three"), levels=["node"])
+    request = MeasureRequest(kind="ping", hosts=str(tmp_path / "three"), levels=["node"])
     (found,) = [one for one in planned(request, 2, tmp_path) if one.kind == "matrix"]
     assert (found.ranks, found.names, found.place) == (3, ["a", "b", "c"], "node")
     assert {ask.point.pairs[0] for ask in found.asks} == {(0, 1), (0, 2), (1, 2)}
@@ -101,10 +99,10 @@ def test_hosts_have_a_table_of_pairs(tmp_path: Path) -> None:
 
 def test_hosts_that_slurm_grants() -> None:
     one, two = (granted({"SLURM_JOB_NODELIST": names}, "n1") for names in ("n1", "n[1-2]"))
-    assert messages.Hosts(Request(), two).missing() == ""
-    assert messages.Hosts(Request(), two).first(1) == {"n1": 0}
-    assert messages.Hosts(Request(), one).missing() == "Slurm grants one host, n1"
-    assert "--hosts FILE" in messages.Hosts(Request()).missing()
+    assert messages.Hosts(MeasureRequest(), two).missing() == ""
+    assert messages.Hosts(MeasureRequest(), two).first(1) == {"n1": 0}
+    assert messages.Hosts(MeasureRequest(), one).missing() == "Slurm grants one host, n1"
+    assert "--hosts FILE" in messages.Hosts(MeasureRequest()).missing()
 
 
 @pytest.mark.parametrize(
@@ -119,7 +117,7 @@ def test_buffers_without_a_graphics_processor_are_not_run(
 ) -> None:
     why = constants.no_graphics(found)
     assert said in why and bool(said) == bool(why)
-    request = Request(kinds=("file",), buffers=["malloc", "pinned", "managed"])
+    request = MeasureRequest(kind="file", buffers=["malloc", "pinned", "managed"])
     for launch in files.launches(request, FACTS, "/x/s", why):
         for ask in launch.asks:
             assert bool(ask.skipped) == (bool(why) and ask.point.buffer != "malloc")
@@ -164,16 +162,4 @@ def test_graphics_processors_that_are_not_there(tilewise: Tilewise) -> None:
     ],
 )
 def test_what_becomes_the_profile_by_itself(flags: dict[str, Any], kept: bool) -> None:
-    wanted = measure.request("all", flags=MeasureFlags(**flags))
-    assert wanted is not None and wanted.store == kept
-
-
-def test_places_that_cannot_be_written_are_said_before(tilewise: Tilewise) -> None:
-    for words, said in (
-        (("--json", "a", "--plots", "a"), "--plots a is already used by another flag"),
-        (("--tables", ""), "--tables expects a folder"),
-        (("--html", "-"), "--html expects a file name, not -"),
-        (("--folder", ""), "--folder expects a folder"),
-    ):
-        kind = "file" if words[0] == "--folder" else "memory"
-        assert said in one_message(tilewise("measure", kind, *QUICK, *words), 2)
+    assert MeasureRequest(**flags).stored == kept

@@ -158,7 +158,7 @@ def test_it_goes_on_by_itself(tilewise: Tilewise, turned: Any) -> None:
     os.kill(ranks[-1], signal.SIGKILL)
     _, said = front.communicate(timeout=60)
     assert front.returncode == 0, said
-    assert "going on by itself; 1 more may follow" in said
+    assert "retrying; 1 attempt left" in said
     assert_array_equal(numpy.load(tilewise.folder / "C.npy"), turned)
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from tilewise.base.declare import Arguments
 from tilewise.base.errors import UsageError
 from tilewise.cli import parse
-from tilewise.cli.flags import arguments_of_command
+from tilewise.cli.commands import page_of
 from tilewise.cli.jobs import asked_of
 from tilewise.files.checks import byte_order, number_type
 from tilewise.files.dtypes import ITEMSIZE
@@ -57,7 +57,7 @@ def as_argparse_says(arguments: Arguments, words: list[str]) -> tuple[list[str],
         if flag.several:
             how["action"] = "append"
         oracle.add_argument(
-            *flag.parameter.spellings,
+            *flag.spellings,
             dest=f"-{flag.field}",
             required=flag.default is inspect.Parameter.empty,
             default=argparse.SUPPRESS,
@@ -71,7 +71,7 @@ def as_argparse_says(arguments: Arguments, words: list[str]) -> tuple[list[str],
 @pytest.mark.parametrize("command", COMMANDS)
 def test_words_mean_what_argparse_says(command: str) -> None:
     """But for flags given twice, and numbers in words of other forms, which are refused."""
-    arguments = arguments_of_command(command)
+    arguments = page_of(command).arguments
     needed = {"stencil": ["A", "-o", "B", "--steps", "2"], "generate": ["-o", "A", "--shape", "2x3"]}
     begin = needed.get(command, ["A", "B", "-o", "C"] if command == "multiply" else ["A", "-o", "B"])
     dice = random.Random(command)
@@ -99,7 +99,7 @@ def test_words_mean_what_argparse_says(command: str) -> None:
 
 def test_behind_two_hyphens_are_positions_only() -> None:
     words = ["-o", "C", "--", "-n", "--help"]
-    values = parse.read("multiply", arguments_of_command("multiply"), words)
+    values = parse.read("multiply", page_of("multiply").arguments, words)
     assert values["Multiply"] == {"a": "-n", "b": "--help", "output": "C"}
 
 

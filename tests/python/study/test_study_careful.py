@@ -165,7 +165,7 @@ def test_results_of_parts_only_are_results(here: InProcess, tmp_path: Path) -> N
 def test_a_shipped_study_is_shown_beside_a_folder_of_its_name(here: InProcess) -> None:
     os.mkdir("quick")
     assert here("study", "show", "quick").stdout.startswith("quick: ")
-    assert "nothing" in one_message(here("study", "run", "quick", "--into", ""), 2)
+    assert "need a folder name" in one_message(here("study", "run", "quick", "--into", ""), 2)
 
 
 def test_only_says_and_knows_what_was_asked(here: InProcess) -> None:

@@ -288,6 +288,6 @@ def test_go_alone(here: InProcess) -> None:
     for flag in ("--go", "--per-point"):
         said = one_message(here("study", "run", "s.toml", flag), 2)
         assert f"{flag} makes no sense without --submit" in said and f"try: --submit slurm {flag}" in said
-    assert "--submit pbs is unknown; expected slurm" in one_message(
+    assert "--submit 'pbs' is unknown; expected one of slurm" in one_message(
         here("study", "run", "s.toml", "--submit", "pbs"), 2
     )

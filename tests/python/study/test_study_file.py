@@ -229,7 +229,7 @@ def test_scales_and_runs_are_joined() -> None:
 @pytest.mark.parametrize("name", shipped.names())
 @pytest.mark.parametrize("scale", ["tiny", "default", "report"])
 def test_shipped_studies_are_whole(name: str, scale: str) -> None:
-    from tilewise.cli.flags import flags_of
+    from tilewise.cli.study_run import flags_of
     from tilewise.lab.study.points import expand
 
     made = read(shipped.path_of(name), scale)

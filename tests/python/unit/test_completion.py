@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 from conftest import HERE, InProcess, Tilewise, one_message
 from tilewise.base.declare import Argument
-from tilewise.cli.commands import COMMANDS, JOBS
-from tilewise.cli.complete import offers
-from tilewise.cli.completion import SHELLS, place_of, script
-from tilewise.cli.pages import Page, names, page_of, subcommands
+from tilewise.cli.commands import COMMANDS, JOBS, Page, names, page_of, subcommands
+from tilewise.cli.completion import SHELLS, offers, place_of, script
 from tilewise.lab.study import shipped
 
 FILES = ("A.npy", "B.h5", "page.html", "record.json", "study.toml", "trace.json.gz", "notes", "launches.csv")
@@ -34,7 +32,7 @@ def values_of(one: Argument) -> set[str]:
 
 def spellings_of(page: Page) -> set[str]:
     flags = [each for each in page.arguments.shown() if each not in page.arguments.positions]
-    return {"--help", "-h"} | {spelt for flag in flags for spelt in flag.parameter.spellings}
+    return {"--help", "-h"} | {spelt for flag in flags for spelt in flag.spellings}
 
 
 def lines_of(page: Page, start: str) -> Iterator[tuple[str, set[str]]]:
@@ -46,7 +44,7 @@ def lines_of(page: Page, start: str) -> Iterator[tuple[str, set[str]]]:
     for flag in page.arguments.shown():
         if flag in places or flag.kind is bool:
             continue
-        for spelt in flag.parameter.spellings:
+        for spelt in flag.spellings:
             yield f"{start} {spelt} ", values_of(flag)
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 from tilewise.base.errors import RunError
-from tilewise.cli.doctor_devices import module_version
+from tilewise.cli.doctor import module_version
 from tilewise.lab.measurement import device_trial
 from tilewise.lab.measurement.points import Launch, PlannedPoint
 from tilewise.lab.measurement.run import Found

@@ -7,7 +7,7 @@ from machines import FACTS
 from measurements import wrap
 from tilewise.lab.measurement import compute, points
 from tilewise.lab.measurement.kernels import choices, sentences
-from tilewise.lab.measurement.request import Request
+from tilewise.lab.measurement.request import MeasureRequest
 from tilewise.lab.measurement.result import Line
 from tilewise.lab.report import measure_node
 from tilewise.lab.statistics.summary import summarise
@@ -83,7 +83,7 @@ def test_lines_that_were_not_run_decide_nothing() -> None:
 
 
 def test_both_kernels_are_measured_on_all_cores_for_real_numbers() -> None:
-    request = Request(kinds=("compute",), sizes=[64, 100], dtypes=["float64", "complex64"])
+    request = MeasureRequest(kind="compute", sizes=[64, 100], dtypes=["float64", "complex64"])
     (launch,) = compute.launches(request, FACTS)
     asks = [ask for ask in launch.asks if ask.point.kernels]
     assert [(ask.point.dtype, ask.point.size) for ask in asks] == [("float64", 64), ("float64", 100)]
@@ -92,5 +92,5 @@ def test_both_kernels_are_measured_on_all_cores_for_real_numbers() -> None:
     assert line.kernel == "tiles" and line.key.endswith("/64/tiles")
     usual = points.line_of(launch.asks[0], "seconds", launch.stop)
     assert usual.kernel == "fast" and usual.key.endswith("threads/64")
-    crowded = compute.launches(Request(kinds=("compute",), threads=[FACTS.cpus + 1]), FACTS)
+    crowded = compute.launches(MeasureRequest(kind="compute", threads=[FACTS.cpus + 1]), FACTS)
     assert not any(ask.point.kernels for launch in crowded for ask in launch.asks)

@@ -11,7 +11,7 @@ import pytest
 from machines import FACTS
 from tilewise.base.errors import RunError, UsageError
 from tilewise.lab.measurement import compute, files, lines, memory, messages, points, run, stored
-from tilewise.lab.measurement.request import Request
+from tilewise.lab.measurement.request import MeasureRequest
 from tilewise.lab.measurement.result import Disturbance, Level, Line, Matrix, Measurement
 from tilewise.lab.measurement.terms import terms_of
 from tilewise.lab.statistics.summary import Summary
@@ -26,12 +26,12 @@ FLAT = Topology(cores=[Core(cpus=(number,), cache=0, socket=0) for number in (0,
 NO_MODEL = Model()
 
 
-def planned(request: Request, tmp_path: Path) -> list[points.Launch]:
+def planned(request: MeasureRequest, tmp_path: Path) -> list[points.Launch]:
     others = messages.Hosts(request)
     return messages.launches(request, FACTS, FLAT, others, messages.levels(request, FLAT, others))
 
 
-def every(request: Request, tmp_path: Path) -> list[points.Launch]:
+def every(request: MeasureRequest, tmp_path: Path) -> list[points.Launch]:
     return [
         *planned(request, tmp_path),
         *files.launches(request, FACTS, "/x/sample"),
@@ -43,16 +43,16 @@ def every(request: Request, tmp_path: Path) -> list[points.Launch]:
 def test_one_file_is_written_after_a_pause_where_free_pages_are_the_hosts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def paused(request: Request) -> list[tuple[str, int, int]]:
+    def paused(request: MeasureRequest) -> list[tuple[str, int, int]]:
         launches = files.launches(request, FACTS, "/x/sample")
         asks = [ask for launch in launches for ask in launch.asks if ask.point.pause]
         return [(ask.point.name, ask.ranks, ask.point.pause) for ask in asks]
 
     monkeypatch.setattr(files, "free_page_reporting", lambda: True)
-    assert paused(Request()) == [("positioned", 1, 3), ("positioned", FACTS.cores, 3)]
-    assert not paused(Request(io=["positioned"])) and not paused(Request(blocks=[4096]))
+    assert paused(MeasureRequest()) == [("positioned", 1, 3), ("positioned", FACTS.cores, 3)]
+    assert not paused(MeasureRequest(io=["positioned"])) and not paused(MeasureRequest(blocks=[4096]))
     monkeypatch.setattr(files, "free_page_reporting", lambda: False)
-    assert not paused(Request())
+    assert not paused(MeasureRequest())
 
 
 def test_what_a_write_after_a_pause_takes_longer_is_a_term() -> None:
@@ -68,7 +68,7 @@ def test_what_a_write_after_a_pause_takes_longer_is_a_term() -> None:
 
 
 def test_keys_are_told_apart_and_do_not_depend_on_how_often(tmp_path: Path) -> None:
-    def keys(request: Request) -> list[str]:
+    def keys(request: MeasureRequest) -> list[str]:
         return [
             points.line_of(ask, series, launch.stop).key
             for launch in every(request, tmp_path)
@@ -77,10 +77,10 @@ def test_keys_are_told_apart_and_do_not_depend_on_how_often(tmp_path: Path) -> N
             for series in ("write_new", "write", "read")[: 3 if launch.kind == "file" else 1]
         ]
 
-    usual = keys(Request())
+    usual = keys(MeasureRequest())
     assert len(set(usual)) == len(usual) > 200
-    assert keys(Request(launches=7, runs=9, seed=5, interval=0.5)) == usual
-    varied = Request(
+    assert keys(MeasureRequest(launches=7, runs=9, seed=5, interval=0.5)) == usual
+    varied = MeasureRequest(
         caches=["warm", "direct"],
         layouts=["interleaved", "per_rank"],
         buffers=["malloc", "pinned"],
@@ -90,7 +90,7 @@ def test_keys_are_told_apart_and_do_not_depend_on_how_often(tmp_path: Path) -> N
 
 
 def test_several_pairs_that_share_cores_are_oversubscribed(tmp_path: Path) -> None:
-    launches = planned(Request(kinds=("ping",), pairs=[1, 3], bytes=[8]), tmp_path)
+    launches = planned(MeasureRequest(kind="ping", pairs=[1, 3], bytes=[8]), tmp_path)
     pairs = {launch.ranks: launch for launch in launches if launch.kind == "ping"}
     assert set(pairs) == {2, 6}
     assert pairs[6].oversubscribed and not pairs[2].oversubscribed
@@ -98,18 +98,20 @@ def test_several_pairs_that_share_cores_are_oversubscribed(tmp_path: Path) -> No
 
 
 def test_levels_that_are_missing(tmp_path: Path) -> None:
-    request = Request(kinds=("ping",), levels=["core", "socket"])
+    request = MeasureRequest(kind="ping", levels=["core", "socket"])
     others = messages.Hosts(request)
     levels = {level.name: level for level in messages.levels(request, FLAT, others)}
     assert levels["core"].cpus == [0, 1] and levels["socket"].missing == "this machine has one socket"
     assert "--hosts" in levels["node"].missing
     with pytest.raises(UsageError, match="this machine has one socket"):
-        messages.levels(Request(kinds=("ping",), levels=["socket"]), FLAT, others)
+        messages.levels(MeasureRequest(kind="ping", levels=["socket"]), FLAT, others)
 
 
 def test_pairs_between_two_hosts(tmp_path: Path) -> None:
     (tmp_path / "h").write_text("a:4\nb:4\nc:4\n")
-    request = Request(kinds=("ping",), levels=["node"], pairs=[3], hosts=str(tmp_path / "h"), collectives=[])
+    request = MeasureRequest(
+        kind="ping", levels=["node"], pairs=[3], hosts=str(tmp_path / "h"), collectives=[]
+    )
     launch = planned(request, tmp_path)[0]
     assert (launch.place, launch.ranks, launch.cpus) == ("node", 6, [])
     assert launch.hosts == {"a": 0, "b": 0}
@@ -130,24 +132,24 @@ def test_ranks_that_were_to_be_on_two_hosts(tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit_in_memory_is_not_run() -> None:
-    asks = memory.launches(Request(kinds=("memory",), bytes=[4096, 3 * GIB]), FACTS)[0].asks
+    asks = memory.launches(MeasureRequest(kind="memory", bytes=[4096, 3 * GIB]), FACTS)[0].asks
     assert {ask.point.bytes for ask in asks if ask.skipped} == {3 * GIB}
-    asks = compute.launches(Request(kinds=("compute",), sizes=[64, 100_000]), FACTS)[0].asks
+    asks = compute.launches(MeasureRequest(kind="compute", sizes=[64, 100_000]), FACTS)[0].asks
     assert {ask.point.size for ask in asks if ask.skipped} == {100_000}
 
 
 def test_runs_make_exactly_so_many_samples() -> None:
-    stop = memory.stop_of(Request(runs=17), 0.1)
+    stop = memory.stop_of(MeasureRequest(runs=17), 0.1)
     assert (stop.least, stop.most) == (17, 17) and stop.seconds > 1e6
-    assert memory.stop_of(Request(seconds=2.0), 0.1).seconds == 2.0
+    assert memory.stop_of(MeasureRequest(seconds=2.0), 0.1).seconds == 2.0
 
 
 @pytest.mark.parametrize(("brief", "blocks"), [(True, 2), (False, 8)])
 def test_large_blocks_are_fewer_unless_asked(brief: bool, blocks: int) -> None:
-    request = Request() if brief else Request(kinds=("file",))
+    request = MeasureRequest() if brief else MeasureRequest(kind="file")
     blocks_of = {ask.point.bytes: ask.point.blocks for ask in files.launches(request, FACTS, "/x/s")[0].asks}
     assert (blocks_of[128_000], blocks_of[16_000_000]) == (64, blocks)
-    asked = Request(blocks_per_rank=64, blocks=[16_000_000])
+    asked = MeasureRequest(blocks_per_rank=64, blocks=[16_000_000])
     assert {ask.point.blocks for ask in files.launches(asked, FACTS, "/x/s")[0].asks} == {64}
 
 

@@ -36,59 +36,36 @@ def test_sizes_that_are_none(text: str) -> None:
         asked.parse_sizes(text, "--bytes")
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "1,,2", "x", "99999999999", "١"])
+@pytest.mark.parametrize("text", ["", "-1", "1.5", "1,,2", "x", "١"])
 def test_counts_that_are_none(text: str) -> None:
-    with pytest.raises(UsageError, match="--pairs"):
+    with pytest.raises(UsageError, match="--pairs expects whole numbers such as 1,2,4"):
         asked.parse_counts(text, "--pairs")
 
 
 def test_counts_and_names_come_once_in_their_order() -> None:
     assert asked.parse_counts("4,1, 4", "--pairs") == [4, 1]
-    assert asked.parse_names("put,blocking,put", "--exchange", asked.EXCHANGES) == ["put", "blocking"]
-    assert asked.parse_collectives("none") == [] and asked.parse_collectives(None) is None
-    assert asked.parse_io_names("all") == list(asked.BOTH_WAYS)
+    assert asked.parse_names("put,blocking,put", "--exchange") == ["put", "blocking"]
+    assert asked.parse_names("none", "--collectives") == []
+    assert asked.parse_io_names("all", "--io") == list(asked.BOTH_WAYS)
 
 
 WRONG = [
-    (("sing",), "'sing' cannot be measured; expected one of ping, file, memory, compute, all"),
-    (("ping", "--bytes", "0"), "--bytes 0 makes no sense"),
-    (("ping", "--pairs", "0"), "--pairs 0 makes no sense"),
-    (("ping", "--pairs", "many"), "--pairs expects whole numbers"),
-    (("ping", "--levels", "core,moon"), "expected one of sibling, core, cache, socket, node"),
-    (("ping", "--exchange", "telepathy"), "expected one of blocking, nonblocking, put, get"),
-    (("ping", "--pattern", "circle"), "expected one of roundtrip, stream"),
-    (("ping", "--collectives", "reduce"), "expected one of bcast"),
-    (("ping", "--block", "1M"), "--block belongs to file, not to ping"),
-    (("ping", "--matrix", "--no-matrix"), "contradict"),
+    (("sing",), "KIND 'sing' is unknown; expected one of ping, file, memory, compute, all"),
+    (("ping", "--levels", "core,moon"), "--levels 'moon' is unknown; expected one of sibling, core,"),
     (("ping", "--matrices"), "measure has no flag --matrices"),
-    (("file", "--io", "thought"), "expected one of root"),
-    (("file", "--layout", "spiral"), "expected one of interleaved"),
-    (("file", "--cache", "hot"), "expected one of warm, cold, direct"),
-    (("file", "--check", "none,counts"), "--check expects one"),
-    (("file", "--buffer", "stone"), "expected one of malloc"),
-    (("file", "--blocks-per-rank", "0"), "--blocks-per-rank 0"),
-    (("file", "--shift=-1"), "--shift -1 makes no sense"),
-    (("file", "--sync", "--no-sync"), "contradict"),
     (("file", "--folder", "nowhere"), "--folder nowhere cannot be written"),
-    (("memory", "--pairs", "1"), "--pairs belongs to ping, not to memory"),
-    (("memory", "--threads", "0"), "--threads 0"),
-    (("compute", "--sizes", "0"), "--sizes 0"),
-    (("compute", "--dtypes", "int8"), "expected one of float32"),
+    (("file", "--folder", ""), "--folder expects a folder, not an empty name"),
     (("--bytes", "8"), "--bytes differs between ping and memory"),
-    (("--launches", "0"), "--launches 0"),
-    (("--runs", "0"), "--runs 0"),
-    (("--seconds", "0"), "--seconds 0"),
-    (("--interval", "0"), "--interval 0"),
-    (("--timeout", "0"), "--timeout 0"),
-    (("--store", "--no-store"), "contradict"),
-    (("-q", "-v"), "contradict"),
+    (("--ranks", "8"), "--ranks differs between ping and file"),
     (("ping", "file"), "does not take 'file'"),
     (("ping", "--hosts", "nowhere"), "--hosts nowhere cannot be read"),
     (("ping", "--levels", "node"), "only this host is known"),
     (("memory", "--json", "no/m.json"), "--json"),
-    (("memory", "--html", "-"), "--html"),
+    (("memory", "--html", "-"), "--html expects a file name, not -"),
     (("memory", "--plots", "A.npy"), "--plots expects a folder"),
+    (("memory", "--tables", ""), "--tables expects a folder"),
     (("memory", "--json", "same", "--html", "same"), "--html same is also"),
+    (("memory", "--json", "a", "--plots", "a"), "--plots a is already used by another flag"),
     (("compare", "A.npy", "B.npy"), "A.npy is not a measurement"),
     (("compare", "nowhere", "B.npy"), "nowhere cannot be read"),
     (("compare", "A.npy"), "compare needs AFTER"),
@@ -105,9 +82,3 @@ def test_the_schema_is_one(here: InProcess) -> None:
     schema = json.loads(result.stdout)
     jsonschema.Draft202012Validator.check_schema(schema)
     assert result.returncode == 0 and "Measurement" in schema["$defs"]
-
-
-def test_help_is_grouped(here: InProcess) -> None:
-    said = here("measure", "--help").stdout
-    places = [said.index(f"\n{heading}\n") for heading in ("What", "How", "Where", "Show")]
-    assert places == sorted(places) and "compare" in said

@@ -6,7 +6,7 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.lab.measurement.kernels import CHOICES, TYPES
 from tilewise.lab.measurement.memory import by_crowding, stop_of, thread_counts, too_large
 from tilewise.lab.measurement.points import Launch, PlannedPoint
-from tilewise.lab.measurement.request import Request
+from tilewise.lab.measurement.request import MeasureRequest
 from tilewise.launch.job import Point
 from tilewise.machine.facts import Facts
 
@@ -17,7 +17,7 @@ _CHOICE_SIZES = (64, 128, 512, 1024, 2048, 3072)
 _BRIEF_CHOICE_SIZES = (128, 1024, 3072)
 
 
-def launches(request: Request, facts: Facts) -> list[Launch]:
+def launches(request: MeasureRequest, facts: Facts) -> list[Launch]:
     """A launch of one rank, whose points have the thread counts, and one for those beyond the processors."""
     sizes = request.sizes or list(_SIZES)
     dtypes = request.dtypes or list(_BRIEF_DTYPES)
@@ -43,7 +43,7 @@ def launches(request: Request, facts: Facts) -> list[Launch]:
     ]
 
 
-def _choices(request: Request, dtypes: list[str], threads: int, facts: Facts) -> list[PlannedPoint]:
+def _choices(request: MeasureRequest, dtypes: list[str], threads: int, facts: Facts) -> list[PlannedPoint]:
     """Products by tiles and by BLAS in turn, which say whether the table's choice is right here."""
     sizes = request.sizes or (_BRIEF_CHOICE_SIZES if request.brief else _CHOICE_SIZES)
     return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewise.lab.measurement.memory import stop_of
 from tilewise.lab.measurement.points import Launch, PlannedPoint, refusal
-from tilewise.lab.measurement.request import Request
+from tilewise.lab.measurement.request import MeasureRequest
 from tilewise.launch.job import Point
 from tilewise.machine.allocation import read_hosts
 from tilewise.machine.facts import Facts
@@ -20,12 +20,12 @@ _BRIEF_BYTES = 32_000_000  # the same where all kinds share the time
 _PAUSE = REPORTED_AFTER + 1
 
 
-def sample_names(request: Request, facts: Facts) -> list[str]:
+def sample_names(request: MeasureRequest, facts: Facts) -> list[str]:
     """Files that a launch may leave for a moment: one for all ranks, or one for each."""
     return ["sample", *(f"sample.{rank}" for rank in range(max(_ranks(request, facts))))]
 
 
-def launches(request: Request, facts: Facts, path: str, no_gpu: str = "") -> list[Launch]:
+def launches(request: MeasureRequest, facts: Facts, path: str, no_gpu: str = "") -> list[Launch]:
     """One launch for each number of ranks; `path` is the sample file, which no point leaves behind.
 
     `no_gpu` says why buffers of a graphics processor cannot be had, and is empty where they can.
@@ -59,17 +59,17 @@ def launches(request: Request, facts: Facts, path: str, no_gpu: str = "") -> lis
     return planned
 
 
-def _ranks(request: Request, facts: Facts) -> list[int]:
+def _ranks(request: MeasureRequest, facts: Facts) -> list[int]:
     counts = request.ranks if request.ranks and "file" in request.kinds else None
     return sorted(counts or {1, max(2, facts.cores)})
 
 
-def _names(request: Request) -> list[str]:
+def _names(request: MeasureRequest) -> list[str]:
     return request.io if request.io is not None else list(_STRATEGIES)
 
 
 def _points(
-    request: Request, name: str, ranks: int, path: str, sizes: list[int] | None = None
+    request: MeasureRequest, name: str, ranks: int, path: str, sizes: list[int] | None = None
 ) -> list[Point]:
     shift = request.shift if request.shift is not None else 1
     layouts = request.layouts or ["interleaved"]
@@ -91,7 +91,7 @@ def _points(
             pause=_PAUSE if pauses and (name, size, cache, layout) == rested else 0,
             shift=shift % ranks,
             sync=request.sync,
-            gpus=request.gpus,
+            gpus=request.gpus or 0,
         )
         for size in sizes
         for layout in (["per_rank"] if name == "per_rank" else layouts)
@@ -100,7 +100,7 @@ def _points(
     ]
 
 
-def _blocks(request: Request, size: int) -> int:
+def _blocks(request: MeasureRequest, size: int) -> int:
     """The report's 64; fewer large ones if nobody says, so that it does not take minutes."""
     if request.blocks_per_rank is not None:
         return request.blocks_per_rank

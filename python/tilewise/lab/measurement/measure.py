@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import random
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -16,7 +17,7 @@ from tilewise.engine.record import environment_of
 from tilewise.engine.request import Listener
 from tilewise.lab.measurement import compute, device_trial, files, lines, memory, messages, stored
 from tilewise.lab.measurement.points import SIMULATED, Launch
-from tilewise.lab.measurement.request import Request
+from tilewise.lab.measurement.request import MeasureRequest
 from tilewise.lab.measurement.result import Level, Measurement
 from tilewise.lab.measurement.run import Runner, RunResult
 from tilewise.lab.measurement.scratch import Scratch
@@ -42,20 +43,20 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     error: TilewiseError | None
 
 
-def measure(
-    request: Request, listener: Listener, command: Sequence[str], *, store: bool, timeout: float | None = None
-) -> Measured:
-    """Measures what `request` asks for and, with `store`, keeps it where no launch failed.
+def measure(request: MeasureRequest, listener: Listener, command: Sequence[str]) -> Measured:
+    """Measure what `request` asks for, and store it where that asks for it and no launch failed.
 
-    The measurement says that `command` made it. All launches together may take `timeout` seconds. Raises
-    UsageError, RunError or Interrupted where nothing was measured.
+    The measurement says that `command` made it. Raises UsageError, RunError or Interrupted where nothing was
+    measured.
     """
     from tilewise.lab.measurement import fit  # noqa: F401 - a fault there must not cost a measurement
 
     begin = time.perf_counter()
+    if request.seed is None:
+        request = msgspec.structs.replace(request, seed=random.SystemRandom().randrange(1 << 31))
     facts = gather()
     with signals.watched() as caught:
-        measurement, ran = _measured(request, listener, timeout, facts, caught)
+        measurement, ran = _measured(request, listener, facts, caught)
         measurement.command = list(command)
         measurement.seconds = time.perf_counter() - begin
         caught.check()
@@ -64,7 +65,7 @@ def measure(
         measurement.warnings.append(
             "the driver of the tests played the graphics processors: these figures say nothing of a device"
         )
-    elif store and ran.error is None:
+    elif request.stored and ran.error is None:
         kept = stored.keep(measurement, facts)
         if not kept:
             measurement.warnings.append("the profile cannot be written, so nothing is stored; XDG_CACHE_HOME")
@@ -72,7 +73,7 @@ def measure(
 
 
 def _measured(
-    request: Request, listener: Listener, timeout: float | None, facts: Facts, caught: signals.Signals
+    request: MeasureRequest, listener: Listener, facts: Facts, caught: signals.Signals
 ) -> tuple[Measurement, RunResult]:
     with ExitStack() as stack:
         samples = ""
@@ -88,10 +89,10 @@ def _measured(
         runner = Runner(
             launches,
             request.launches,
-            request.seed,
+            request.seed or 0,
             caught,
             user_launcher=request.launcher,
-            timeout=timeout,
+            timeout=request.timeout,
             fault=os.environ.get("TILEWISE_FAULT", ""),
             progress=listener.progress,
             update=listener.update,
@@ -103,7 +104,7 @@ def _measured(
     return measurement, ran
 
 
-def _launches(request: Request, facts: Facts, samples: str) -> tuple[list[Level], list[Launch]]:
+def _launches(request: MeasureRequest, facts: Facts, samples: str) -> tuple[list[Level], list[Launch]]:
     """Everything that is asked for. Raises UsageError where that is nothing that can be run."""
     there: list[Level] = []
     planned: list[Launch] = []
@@ -131,20 +132,20 @@ def _launches(request: Request, facts: Facts, samples: str) -> tuple[list[Level]
     return there, planned
 
 
-def _no_gpu(request: Request) -> str:
+def _no_gpu(request: MeasureRequest) -> str:
     """Why ranks on this host have no buffers of a graphics processor; empty where nobody wants to know."""
     if request.hosts or set(request.buffers or ()) <= {"malloc"}:
         return ""
     return no_graphics(devices(find_worker().path))
 
 
-def _require_something(request: Request, skipped: Sequence[str]) -> None:
+def _require_something(request: MeasureRequest, skipped: Sequence[str]) -> None:
     if skipped and all(skipped):
         raise UsageError(f"{' and '.join(request.kinds)} cannot run: {skipped[0]}")
 
 
 def _measurement(
-    request: Request, facts: Facts, launches: Sequence[Launch], ran: RunResult, there: list[Level]
+    request: MeasureRequest, facts: Facts, launches: Sequence[Launch], ran: RunResult, there: list[Level]
 ) -> Measurement:
     from tilewise.lab.measurement.fit import fit
 
@@ -178,7 +179,7 @@ def _measurement(
         seconds=0.0,
         kinds=list(request.kinds),
         launches=request.launches,
-        seed=request.seed,
+        seed=request.seed or 0,
         environment=told,
         clock=ran.clock,
         levels=there,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewise.base.units import bytes_text, plural
 from tilewise.lab.measurement.points import ARRAYS, Launch, PlannedPoint
-from tilewise.lab.measurement.request import Request
+from tilewise.lab.measurement.request import MeasureRequest
 from tilewise.launch.job import Point, Stop
 from tilewise.machine import cpu
 from tilewise.machine.facts import Facts
@@ -17,18 +17,18 @@ _NUMBER = 8
 _CARRIERS = (64 * _KIB, _MIB, 4 * _MIB, 64 * _MIB)
 
 
-def launches(request: Request, facts: Facts) -> list[Launch]:
+def launches(request: MeasureRequest, facts: Facts) -> list[Launch]:
     """A launch of one rank, whose points have the thread counts, and one for those beyond the processors."""
     sizes = request.bytes if request.kinds == ("memory",) and request.bytes else _sizes()
     return _launches(request, facts, sizes, OPERATIONS, thread_counts(request, facts))
 
 
-def carriers(request: Request, facts: Facts) -> list[Launch]:
+def carriers(request: MeasureRequest, facts: Facts) -> list[Launch]:
     """Copies that messages and files are compared with, where memory itself was not asked for."""
     return _launches(request, facts, list(_CARRIERS), ("copy",), thread_counts(None, facts))
 
 
-def thread_counts(request: Request | None, facts: Facts) -> list[int]:
+def thread_counts(request: MeasureRequest | None, facts: Facts) -> list[int]:
     """One thread, and all cores."""
     if request is not None and request.threads:
         return request.threads
@@ -36,7 +36,7 @@ def thread_counts(request: Request | None, facts: Facts) -> list[int]:
 
 
 def _launches(
-    request: Request, facts: Facts, sizes: list[int], names: tuple[str, ...], counts: list[int]
+    request: MeasureRequest, facts: Facts, sizes: list[int], names: tuple[str, ...], counts: list[int]
 ) -> list[Launch]:
     return [
         Launch(
@@ -84,7 +84,9 @@ def by_crowding(counts: list[int], facts: Facts) -> list[list[int]]:
     return [some for some in (fitting, crowded) if some]
 
 
-def stop_of(request: Request, seconds: float, least: int = 10, most: int = 200, warmup: int = 2) -> Stop:
+def stop_of(
+    request: MeasureRequest, seconds: float, least: int = 10, most: int = 200, warmup: int = 2
+) -> Stop:
     """When points have samples enough, unless flags say otherwise."""
     if request.runs:
         return Stop(

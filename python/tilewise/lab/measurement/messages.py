@@ -11,7 +11,7 @@ from tilewise.base.errors import UsageError
 from tilewise.base.units import plural
 from tilewise.lab.measurement.memory import stop_of
 from tilewise.lab.measurement.points import ON_DEVICE, Launch, PlannedPoint, refusal
-from tilewise.lab.measurement.request import COLLECTIVES, EXCHANGES, LEVELS, Request
+from tilewise.lab.measurement.request import COLLECTIVES, EXCHANGES, LEVELS, MeasureRequest
 from tilewise.lab.measurement.result import Level
 from tilewise.launch.job import Point
 from tilewise.machine.allocation import Allocation, read_hosts
@@ -29,7 +29,7 @@ _BRIEF = 0.05  # seconds of a point, where all kinds share the time
 class Hosts:
     """The hosts that may be used besides this one: those of a hosts file, or of a Slurm allocation."""
 
-    def __init__(self, request: Request, granted: Allocation | None = None) -> None:
+    def __init__(self, request: MeasureRequest, granted: Allocation | None = None) -> None:
         if request.hosts:
             self.names = list(read_hosts(request.hosts))
         else:
@@ -50,7 +50,7 @@ class Hosts:
         return dict.fromkeys(self.names[:most], 0)
 
 
-def levels(request: Request, topology: Topology, others: Hosts) -> list[Level]:
+def levels(request: MeasureRequest, topology: Topology, others: Hosts) -> list[Level]:
     """Every level, with the cores of its first pair or why this machine lacks it.
 
     Raises UsageError where only missing ones were asked for.
@@ -79,7 +79,7 @@ def levels(request: Request, topology: Topology, others: Hosts) -> list[Level]:
 
 
 def launches(
-    request: Request,
+    request: MeasureRequest,
     facts: Facts,
     topology: Topology,
     others: Hosts,
@@ -107,16 +107,16 @@ def launches(
         planned.append(_collectives(request, facts, topology, ranks))
     for ranks in sorted(counts or {max(2, len(others.names))}) if between else ():
         planned.append(_collectives_between(request, facts, ranks, others))
-    if request.matrix is not False and within:
+    if not request.no_matrix and within:
         planned.append(
             _matrix(request, facts, topology, max(counts or [min(max(2, facts.cores), _MATRIX_RANKS)]))
         )
-    if request.matrix is not False and between and len(others.names) > 1:
+    if not request.no_matrix and between and len(others.names) > 1:
         planned.append(_matrix_between(request, others))
     return [launch for launch in planned if launch.asks]
 
 
-def _pair_counts(request: Request, facts: Facts, level: str) -> list[int]:
+def _pair_counts(request: MeasureRequest, facts: Facts, level: str) -> list[int]:
     """One pair, and as many as there are cores for."""
     if request.pairs:
         return sorted(request.pairs)
@@ -124,7 +124,13 @@ def _pair_counts(request: Request, facts: Facts, level: str) -> list[int]:
 
 
 def _pairs(
-    request: Request, facts: Facts, topology: Topology, others: Hosts, level: str, pairs: int, no_gpu: str
+    request: MeasureRequest,
+    facts: Facts,
+    topology: Topology,
+    others: Hosts,
+    level: str,
+    pairs: int,
+    no_gpu: str,
 ) -> Launch:
     ranks = 2 * pairs
     talking = [(2 * pair, 2 * pair + 1) for pair in range(pairs)]
@@ -138,7 +144,7 @@ def _pairs(
                 bytes=size,
                 pairs=talking,
                 buffer="" if buffer == "malloc" else buffer,
-                gpus=request.gpus if buffer != "malloc" else 0,
+                gpus=request.gpus or 0 if buffer != "malloc" else 0,
             ),
             level=level,
             ranks=ranks,
@@ -175,7 +181,7 @@ def _pairs(
     )
 
 
-def _ways(request: Request, buffer: str) -> list[tuple[str, str]]:
+def _ways(request: MeasureRequest, buffer: str) -> list[tuple[str, str]]:
     """Exchanges and patterns: to and fro by each; a stream, if not said, only without blocking."""
     names = request.exchanges or [name for name in EXCHANGES if buffer not in ON_DEVICE or name in TWO_SIDED]
     if request.patterns:
@@ -184,7 +190,7 @@ def _ways(request: Request, buffer: str) -> list[tuple[str, str]]:
     return [*((name, "roundtrip") for name in names), *((name, "stream") for name in streams)]
 
 
-def _collective_asks(request: Request, level: str, ranks: int) -> list[PlannedPoint]:
+def _collective_asks(request: MeasureRequest, level: str, ranks: int) -> list[PlannedPoint]:
     names = COLLECTIVES if request.collectives is None else request.collectives
     sizes = request.bytes if request.bytes and request.kinds == ("ping",) else _COLLECTIVE_SIZES
     return [
@@ -199,7 +205,7 @@ def _collective_asks(request: Request, level: str, ranks: int) -> list[PlannedPo
     ]
 
 
-def _collectives(request: Request, facts: Facts, topology: Topology, ranks: int) -> Launch:
+def _collectives(request: MeasureRequest, facts: Facts, topology: Topology, ranks: int) -> Launch:
     """Within this node, on one core after the other; its level is the greatest distance among them."""
     cpus = [topology.cpus[rank % len(topology.cpus)] for rank in range(ranks)]
     level = topology.farthest(cpus)
@@ -215,7 +221,7 @@ def _collectives(request: Request, facts: Facts, topology: Topology, ranks: int)
     )
 
 
-def _collectives_between(request: Request, facts: Facts, ranks: int, others: Hosts) -> Launch:
+def _collectives_between(request: MeasureRequest, facts: Facts, ranks: int, others: Hosts) -> Launch:
     return Launch(
         what=f"collectives, node, {ranks} ranks",
         kind="collective",
@@ -242,7 +248,7 @@ def _matrix_asks(ranks: int) -> list[PlannedPoint]:
     ]
 
 
-def _matrix(request: Request, facts: Facts, topology: Topology, ranks: int) -> Launch:
+def _matrix(request: MeasureRequest, facts: Facts, topology: Topology, ranks: int) -> Launch:
     """Every two ranks in turn, while the others wait: with a core each as far as there are cores."""
     cpus = topology.cpus
     return Launch(
@@ -256,7 +262,7 @@ def _matrix(request: Request, facts: Facts, topology: Topology, ranks: int) -> L
     )
 
 
-def _matrix_between(request: Request, others: Hosts) -> Launch:
+def _matrix_between(request: MeasureRequest, others: Hosts) -> Launch:
     """Every two hosts in turn, a rank on each."""
     names = list(dict.fromkeys(others.names))[:_MATRIX_RANKS]
     return Launch(

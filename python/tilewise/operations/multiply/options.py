@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
 
-from tilewise.base.declare import HOW, WHAT, Parameter
+from tilewise.base.declare import HOW, Flag
 from tilewise.base.errors import UsageError
 from tilewise.files.formats import MATRIX
 from tilewise.files.region import Source
@@ -65,37 +65,22 @@ class Multiply(OfOneInput, frozen=True, kw_only=True):
 
     a: Annotated[
         str,
-        Parameter(
-            name="A",
-            value=MATRIX,
-            group=WHAT,
-            help="The left matrix: a path, or random:4096x4096:float64[:seed].",
-            place=True,
-        ),
+        Flag("The left matrix: a path, or random:4096x4096:float64[:seed].", value=MATRIX, place=True),
     ]
-    b: Annotated[str, Parameter(name="B", value=MATRIX, group=WHAT, help="The right matrix.", place=True)]
-    transpose_a: Annotated[
-        bool, Parameter(name="--transpose-a", group=WHAT, help="Use the transpose of A.", common=True)
-    ] = False
-    transpose_b: Annotated[
-        bool, Parameter(name="--transpose-b", group=WHAT, help="Use the transpose of B.", common=True)
-    ] = False
+    b: Annotated[str, Flag("The right matrix.", value=MATRIX, place=True)]
+    transpose_a: Annotated[bool, Flag("Use the transpose of A.", common=True)] = False
+    transpose_b: Annotated[bool, Flag("Use the transpose of B.", common=True)] = False
     overflow: Annotated[
-        str,
-        Parameter(
-            name="--overflow",
-            group=WHAT,
-            help="If an integer product may exceed 64 bits: refuse, or wrap modulo 2^64.",
-            choices=OVERFLOW,
-        ),
+        str, Flag("If an integer product may exceed 64 bits: refuse, or wrap modulo 2^64.", choices=OVERFLOW)
     ] = "refuse"
     tolerance: Annotated[
         float | None,
-        Parameter(
-            name="--tolerance",
-            group=HOW,
-            help="Error that an element may have, relative to A's longest row times B's longest column: "
+        Flag(
+            "Error that an element may have, relative to A's longest row times B's longest column: "
             "allows Strassen's product where its bound is below.",
+            HOW,
+            above=0,
+            below=1,
             default="full precision",
         ),
     ] = None

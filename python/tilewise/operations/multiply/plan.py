@@ -268,12 +268,7 @@ def _stage(
 
 
 def _check_tolerance(options: Multiply) -> None:
-    tolerance = options.tolerance
-    if tolerance is None:
-        return
-    if not 0 < tolerance < 1:
-        raise UsageError(f"--tolerance {tolerance:g} makes no sense; it must be between 0 and 1")
-    if options.kernel not in ("fast", "strassen"):
+    if options.tolerance is not None and options.kernel not in ("fast", "strassen"):
         raise UsageError(
             f"--tolerance makes no sense with --kernel {options.kernel}, which works to rounding",
             "--kernel strassen, or omit one of the two",

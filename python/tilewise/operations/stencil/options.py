@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
 
-from tilewise.base.declare import HOW, WHAT, Parameter, Value
+from tilewise.base.declare import HOW, Flag, Value
 from tilewise.base.errors import UsageError
 from tilewise.files.formats import MATRIX, format_of
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
 from tilewise.operations.operation import HEADER, ORDER, OfOneInput
 from tilewise.operations.stencil.weights import BOUNDARIES, NAMES, named_weights, parse_boundary
-from tilewise.planning.choices import between
 from tilewise.planning.names import DESCRIBED_ONCE, EXCHANGES, Algorithm, any_count, described, table
 
 if TYPE_CHECKING:
@@ -75,109 +73,73 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
     keeps: ClassVar[bool] = True
     not_of_stacks: ClassVar[dict[str, str]] = {"snapshot_every": "slices are done one after another"}
 
-    steps: Annotated[
-        int, Parameter(name="--steps", group=WHAT, help="Number of sweeps over the matrix.", common=True)
-    ]
+    steps: Annotated[int, Flag("Number of sweeps over the matrix.", least=0, most=STEPS_MAX, common=True)]
     weights: Annotated[
         str,
-        Parameter(
-            name="--weights",
-            value=WEIGHTS,
-            group=WHAT,
-            help="star5 (centre 0.6, neighbours 0.1), star5:CENTRE,NEIGHBOUR, star9, box3, or a square "
+        Flag(
+            "star5 (centre 0.6, neighbours 0.1), star5:CENTRE,NEIGHBOUR, star9, box3, or a square "
             "matrix file with an odd side of at most 9.",
+            value=WEIGHTS,
             common=True,
         ),
     ] = "star5"
     boundary: Annotated[
-        str,
-        Parameter(
-            name="--boundary",
-            group=WHAT,
-            value=BOUNDARY,
-            help=f"Values outside the matrix: {described(BOUNDARIES)}.",
-            common=True,
-        ),
+        str, Flag(f"Values outside the matrix: {described(BOUNDARIES)}.", value=BOUNDARY, common=True)
     ] = "zero"
     until_change: Annotated[
         float | None,
-        Parameter(
-            name="--until-change",
-            group=WHAT,
-            help="Stop once a sweep changes every element by less than X; exit code 3 on NaN or infinity.",
+        Flag(
+            "Stop once a sweep changes every element by less than X; exit code 3 on NaN or infinity.", above=0
         ),
     ] = None
     check_every: Annotated[
         int | None,
-        Parameter(
-            name="--check-every",
-            group=WHAT,
-            help="Sweeps between two checks of the change.",
+        Flag(
+            "Sweeps between two checks of the change.",
+            least=1,
+            most=STEPS_MAX,
+            needs="--until-change 1e-6",
             default=str(CHECK_EVERY),
         ),
     ] = None
     snapshot_every: Annotated[
         int | None,
-        Parameter(
-            name="--snapshot-every",
-            group=WHAT,
-            help="Also save the state after every N sweeps, as B-000100.npy next to B.npy.",
+        Flag(
+            "Also save the state after every N sweeps, as B-000100.npy next to B.npy.",
+            least=1,
+            most=STEPS_MAX,
         ),
     ] = None
     order: Annotated[str | None, ORDER] = None
     header: Annotated[bool, HEADER] = False
     decomposition: Annotated[
         str | None,
-        Parameter(
-            name="--decomposition",
-            group=HOW,
-            help=f"{described(DECOMPOSITIONS)}.",
-            choices=("auto", *DECOMPOSITIONS),
-            default="auto",
-        ),
+        Flag(f"{described(DECOMPOSITIONS)}.", HOW, choices=("auto", *DECOMPOSITIONS), default="auto"),
     ] = None
     depth: Annotated[
         int | None,
-        Parameter(
-            name="--depth",
-            group=HOW,
-            help="Sweeps per exchange, and per pass over memory.",
-            default="planned",
+        Flag(
+            "Sweeps per exchange, and per pass over memory.", HOW, least=1, most=1_000_000, default="planned"
         ),
     ] = None
     halo: Annotated[
         str | None,
-        Parameter(
-            name="--halo",
-            group=HOW,
-            help="packed: copied into one message; datatype: packed by MPI; elementwise: one per element.",
+        Flag(
+            "packed: copied into one message; datatype: packed by MPI; elementwise: one per element.",
+            HOW,
             choices=("auto", *HALOS),
             default="packed",
         ),
     ] = None
 
     reorder: Annotated[
-        bool,
-        Parameter(
-            name="--reorder",
-            group=HOW,
-            help="Let MPI say which rank has which block (MPI_Cart_create with reordering).",
-        ),
+        bool, Flag("Let MPI say which rank has which block (MPI_Cart_create with reordering).", HOW)
     ] = False
 
     def check(self) -> None:
         super().check()
         named_weights(self.weights)  # a file is read when sweeps are planned
         parse_boundary(self.boundary)
-        between("--steps", self.steps, 0, STEPS_MAX)
-        between("--depth", self.depth, 1, 1_000_000)
-        between("--snapshot-every", self.snapshot_every, 1, STEPS_MAX)
-        between("--check-every", self.check_every, 1, STEPS_MAX)
-        change = self.until_change
-        if change is not None and not (change > 0 and math.isfinite(change)):
-            raise UsageError(f"--until-change {change:g} makes no sense; it must be a number above 0")
-        if self.check_every is not None and change is None:
-            raise UsageError("--check-every makes no sense without --until-change", "--until-change 1e-6")
         if len(self.snapshots) > SNAPSHOTS_MAX:
             raise UsageError(
                 f"--snapshot-every {self.snapshot_every} makes {len(self.snapshots)} files, more than "

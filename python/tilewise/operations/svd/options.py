@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
 
-from tilewise.base.declare import FOLDER, HOW, WHAT, Parameter
+from tilewise.base.declare import FOLDER, HOW, Flag
 from tilewise.base.errors import UsageError
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
 from tilewise.operations.operation import OfOneInput
-from tilewise.planning.choices import between
+from tilewise.planning.choices import SEED_MAX
 from tilewise.planning.names import Algorithm, any_count, described, table
 
 if TYPE_CHECKING:
@@ -29,7 +29,12 @@ ALGORITHMS = table(
         "any rank count",
     ),
     Algorithm(
-        "randomized", "the K largest, from a few passes over the file", (), any_count, "any rank count"
+        "randomized",
+        "the K largest, from a few passes over the file",
+        (),
+        any_count,
+        "any rank count",
+        "randomized --components 20",
     ),
     Algorithm("local", "LAPACK's gesdd on one rank", (), lambda n: n == 1, "1 rank only"),
     Algorithm(
@@ -54,6 +59,7 @@ ALGORITHMS = table(
         "any rank count",
     ),
 )
+JACOBI, RANDOMIZED = ("jacobi",), ("randomized",)
 BY_ROTATIONS = ("jacobi", "serial")  # until all columns are orthogonal
 STREAMED = ("randomized", "tall")  # A is read in panels, and read again
 STARTS = {
@@ -66,7 +72,6 @@ INNERS = {
     "rotations": "pairs of columns, one rotation each",
 }
 SWEEPS, OVERSAMPLE = 30, 10
-_SEED_MAX = 2**63 - 1
 _ROUNDING = 2.0**-52  # of float64: cosines are no more exact
 
 
@@ -86,153 +91,111 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
     weighs: ClassVar[tuple[str, ...]] = ("hosts",)
     keeps: ClassVar[bool] = True
     several: ClassVar[bool] = True
+    algorithms_of: ClassVar[dict[str, tuple[str, ...]]] = {"kernel": JACOBI, "remainder": JACOBI}
     not_of_stacks: ClassVar[dict[str, str]] = {"energy": "slices would have different numbers of components"}
 
     output: Annotated[
         str,
-        Parameter(
-            name=["--output", "-o"],
-            value=FOLDER,
-            group=WHAT,
-            help="Output folder for U.npy, s.npy and Vt.npy.",
-            common=True,
-        ),
+        Flag("Output folder for U.npy, s.npy and Vt.npy.", short="-o", value=FOLDER, common=True),
     ]
     components: Annotated[
         int | None,
-        Parameter(
-            name="--components",
-            group=WHAT,
-            help="Compute only the N largest singular values.",
-            default="all",
-            common=True,
-        ),
+        Flag("Compute only the N largest singular values.", least=1, most=2**40, default="all", common=True),
     ] = None
     energy: Annotated[
         float | None,
-        Parameter(
-            name="--energy",
-            group=WHAT,
-            help="Compute the fewest that hold this share of the squared Frobenius norm, such as 0.99.",
+        Flag(
+            "Compute the fewest that hold this share of the squared Frobenius norm, such as 0.99.",
+            above=0,
+            most=1,
+            excludes={
+                "components": "both set the number of components",
+                "power": "the number of components is known only once they are exact",
+            },
             default="all",
         ),
     ] = None
     values_only: Annotated[
-        bool, Parameter(name="--values-only", group=WHAT, help="Write only s.npy, no vectors.", common=True)
+        bool, Flag("Write only s.npy, no vectors.", excludes={"scaled": "US.npy has vectors"}, common=True)
     ] = False
-    scaled: Annotated[
-        bool, Parameter(name="--scaled", group=WHAT, help="Also write US.npy: U times diag(s).")
-    ] = False
+    scaled: Annotated[bool, Flag("Also write US.npy: U times diag(s).")] = False
     max_sweeps: Annotated[
         int | None,
-        Parameter(
-            name="--max-sweeps", group=HOW, help="jacobi, serial: fail after N sweeps.", default=str(SWEEPS)
-        ),
+        Flag("fail after N sweeps.", HOW, only=BY_ROTATIONS, least=1, most=10_000, default=str(SWEEPS)),
     ] = None
     tolerance: Annotated[
         float | None,
-        Parameter(
-            name="--tolerance",
-            group=HOW,
-            help="jacobi, serial: cosine below which two columns count as orthogonal. randomized: relative "
+        Flag(
+            "jacobi, serial: cosine below which two columns count as orthogonal. randomized: relative "
             "error of each singular value.",
+            HOW,
+            above=0,
+            below=1,
             default="jacobi, serial: rounding; randomized: 1e-6, or 1e-4 for float32",
         ),
     ] = None
     off_squares: Annotated[
         float | None,
-        Parameter(
-            name="--off-squares",
-            group=HOW,
-            help="jacobi, serial: also end once the squares of the off-diagonal elements of AᵀA sum to less.",
+        Flag(
+            "also end once the squares of the off-diagonal elements of AᵀA sum to less.",
+            HOW,
+            above=0,
+            only=BY_ROTATIONS,
             default="as --tolerance says",
         ),
     ] = None
     block_columns: Annotated[
         int | None,
-        Parameter(
-            name="--block-columns",
-            group=HOW,
-            help="jacobi: columns per block.",
+        Flag(
+            "columns per block.",
+            HOW,
+            only=JACOBI,
+            least=1,
+            most=2**31 - 1,
             default="two blocks per rank, more if memory is short",
         ),
     ] = None
     inner: Annotated[
-        str | None,
-        Parameter(
-            name="--inner",
-            group=HOW,
-            help=f"jacobi: {described(INNERS)}.",
-            choices=("auto", *INNERS),
-            default="auto",
-        ),
+        str | None, Flag(f"{described(INNERS)}.", HOW, only=JACOBI, choices=("auto", *INNERS), default="auto")
     ] = None
     start: Annotated[
-        str | None,
-        Parameter(
-            name="--start",
-            group=HOW,
-            help=f"jacobi: {described(STARTS)}.",
-            choices=("auto", *STARTS),
-            default="auto",
-        ),
+        str | None, Flag(f"{described(STARTS)}.", HOW, only=JACOBI, choices=("auto", *STARTS), default="auto")
     ] = None
     power: Annotated[
         int | None,
-        Parameter(
-            name="--power",
-            group=HOW,
-            help="randomized: run exactly N iterations.",
+        Flag(
+            "run exactly N iterations.",
+            HOW,
+            only=RANDOMIZED,
+            least=0,
+            most=1000,
             default="as many as --tolerance needs",
         ),
     ] = None
     oversample: Annotated[
         int | None,
-        Parameter(
-            name="--oversample",
-            group=HOW,
-            help="randomized: extra vectors per block, beyond the components.",
+        Flag(
+            "extra vectors per block, beyond the components.",
+            HOW,
+            only=RANDOMIZED,
+            least=0,
+            most=2**31 - 1,
             default=str(OVERSAMPLE),
         ),
     ] = None
     seed: Annotated[
         int | None,
-        Parameter(name="--seed", group=HOW, help="randomized: seed of the random numbers.", default="0"),
+        Flag("seed of the random numbers.", HOW, only=RANDOMIZED, least=0, most=SEED_MAX, default="0"),
     ] = None
 
     def check(self) -> None:
         super().check()
-        between("--components", self.components, 1, 2**40)
-        between("--max-sweeps", self.max_sweeps, 1, 10_000)
-        between("--block-columns", self.block_columns, 1, 2**31 - 1)
-        between("--power", self.power, 0, 1000)
-        between("--oversample", self.oversample, 0, 2**31 - 1)
-        between("--seed", self.seed, 0, _SEED_MAX)
-        if self.energy is not None and not 0 < self.energy <= 1:
-            raise UsageError(f"--energy {self.energy:.15g} makes no sense; it must be above 0 and at most 1")
-        if self.energy is not None and self.components is not None:
-            raise UsageError(
-                "--energy and --components contradict each other: both set the number of components"
-            )
-        if self.energy is not None and self.power is not None:
-            raise UsageError(
-                "--energy and --power contradict each other: the number of components is known only "
-                "once they are exact",
-                "--tolerance",
-            )
         tolerance = self.tolerance
-        if tolerance is not None and not 0 < tolerance < 1:
-            raise UsageError(f"--tolerance {tolerance:g} makes no sense; it must be between 0 and 1")
         if tolerance is not None and tolerance < _ROUNDING:
             raise UsageError(
                 f"--tolerance {tolerance:g} cannot be reached: float64 rounds at {_ROUNDING:.2g}",
                 "omit it",
             )
-        squares = self.off_squares
-        if squares is not None and not 0 < squares < float("inf"):
-            raise UsageError(f"--off-squares {squares:g} makes no sense; it must be above 0")
-        if self.values_only and self.scaled:
-            raise UsageError("--values-only and --scaled contradict each other: US.npy has vectors")
         if self.kernel == "plain" and self.inner == "blocks":
             raise UsageError(
                 "--kernel plain and --inner blocks contradict each other: plain uses single rotations",
@@ -245,26 +208,9 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
             )
 
     def of_jacobi(self) -> list[str]:
-        """Flags that were given and that only `jacobi` knows."""
-        given = {
-            **self._of_sweeps(),
-            "--block-columns": self.block_columns,
-            "--inner": self.inner,
-            "--start": self.start,
-            "--exchange": self.exchange,
-            "--kernel plain": "plain" if self.kernel == "plain" else None,
-            "--remainder last": "last" if self.remainder == "last" else None,
-        }
-        return [flag for flag, value in given.items() if value is not None]
-
-    def _of_sweeps(self) -> dict[str, Any]:
-        """Of `jacobi` and `serial`."""
-        return {"--max-sweeps": self.max_sweeps, "--off-squares": self.off_squares}
-
-    def of_randomized(self) -> list[str]:
-        """Flags that were given and that only `randomized` knows."""
-        given = {"--power": self.power, "--oversample": self.oversample, "--seed": self.seed}
-        return [flag for flag, value in given.items() if value is not None]
+        """Return the flags that were given and that `jacobi` has, but not all algorithms."""
+        exchange = [f"--exchange {self.exchange}"] if self.exchange is not None else []
+        return [*self.given_for("jacobi"), *exchange]
 
     def given(self) -> list[str]:
         """Names for the record of the choices of how that were made."""
@@ -293,18 +239,9 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
 
 
 def refuse_foreign_flags(algorithm: Algorithm, options: Svd) -> None:
-    """Raises UsageError for flags that `algorithm` does not know, and for what it lacks."""
+    """Raise UsageError for flags that `algorithm` does not have, and where it needs another."""
     name = algorithm.name
-    # What is said of the exchange is said where that is chosen.
-    shared = ("--exchange", "--max-sweeps", "--off-squares") if name == "serial" else ("--exchange",)
-    jacobi = [flag for flag in options.of_jacobi() if flag not in shared]
-    if name != "jacobi" and jacobi:
-        raise UsageError(f"{jacobi[0]} makes no sense with {name}", "--algorithm jacobi")
-    if name != "randomized" and options.of_randomized():
-        raise UsageError(
-            f"{options.of_randomized()[0]} makes no sense with {name}",
-            "--algorithm randomized --components 20",
-        )
+    options.check_for(algorithm)
     if name in ("local", "two_stage", "tall") and options.tolerance is not None:
         raise UsageError(
             f"--tolerance makes no sense with {name}, which works to rounding", "--algorithm jacobi"

@@ -211,7 +211,7 @@ def result_type(source: Region) -> str:
 
 def _only_real(source: Region, options: Svd, name: str) -> UsageError:
     """That an algorithm, or a flag which only `randomized` knows, takes no complex numbers."""
-    flags = options.of_randomized() if options.algorithm is None else []
+    flags = options.given_for("randomized") if options.algorithm is None else []
     named = f"{listing(flags)} {'is' if len(flags) == 1 else 'are'} for randomized, which" if flags else name
     return UsageError(
         f"{source.name} holds {source.dtype}: {named} takes real numbers only; "
@@ -338,7 +338,7 @@ def algorithm_of(task: Task[Svd], shape: Shape) -> Algorithm:
         return ALGORITHMS[options.algorithm]
     if options.resumed is not None:
         return ALGORITHMS[options.resumed.variant.algorithm]
-    jacobi, randomized = options.of_jacobi(), options.of_randomized()
+    jacobi, randomized = options.of_jacobi(), options.given_for("randomized")
     if jacobi and randomized:
         raise UsageError(
             f"{jacobi[0]} is for jacobi and {randomized[0]} for randomized; they contradict each other"

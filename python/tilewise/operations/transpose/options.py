@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from tilewise.base.declare import HOW, Parameter
+from tilewise.base.declare import HOW, Flag
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
 from tilewise.operations.operation import HEADER, ORDER, OfOneInput
@@ -47,20 +47,18 @@ class Transpose(OfOneInput, frozen=True, kw_only=True):
     header: Annotated[bool, HEADER] = False
     root_write: Annotated[
         str | None,
-        Parameter(
-            name="--root-write",
-            group=HOW,
-            help=f"gather: how rank 0 writes: {', '.join(ROOT_WRITES)}.",
+        Flag(
+            f"how rank 0 writes: {', '.join(ROOT_WRITES)}.",
+            HOW,
+            only=("gather",),
             choices=("auto", *ROOT_WRITES),
         ),
     ] = None
-
     tiles: Annotated[
         str,
-        Parameter(
-            name="--tiles",
-            group=HOW,
-            help="staged: a rank takes the next tile when it is idle, or has its own from the start.",
+        Flag(
+            "staged: a rank takes the next tile when it is idle, or has its own from the start.",
+            HOW,
             choices=("queue", "fixed"),
         ),
     ] = "queue"

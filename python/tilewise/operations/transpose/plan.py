@@ -138,13 +138,9 @@ def _algorithm(task: Task[Transpose], files: Files) -> Algorithm:
     options, source, why = task.options, task.source, task.why
     if options.resumed is not None:
         return ALGORITHMS[options.resumed.variant.algorithm]
-    if options.root_write is not None and options.algorithm not in (None, "gather"):
-        raise UsageError(
-            f"--root-write makes no sense with {options.algorithm}: rank 0 writes alone only with gather",
-            "--algorithm gather",
-        )
     if options.algorithm is not None:
         chosen = ALGORITHMS[options.algorithm]
+        options.check_for(chosen)
         if options.exchange is not None and not chosen.exchanges:
             raise UsageError(
                 f"--exchange {options.exchange} makes no sense with {chosen.name}: "

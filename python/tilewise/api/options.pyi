@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     Job = Literal["multiply", "transpose", "stencil", "svd", "convert", "generate", "norm"]
 
-
 class JobOptions(TypedDict, total=False):
     # Number of ranks.
     ranks: int
@@ -55,7 +54,7 @@ class JobOptions(TypedDict, total=False):
     hosts: str | os.PathLike[str]
     # Put neighbouring ranks on neighbouring units of this kind.
     place: str
-    # Keep the state of the work so often for --resume: 30s, 10min; or off.
+    # Checkpoint interval, for --resume: 30s, 10min; or off.
     checkpoint: float
     # Command to use instead of mpiexec and its options, such as "srun --mpi=pmix -K".
     launcher: str
@@ -68,19 +67,18 @@ class JobOptions(TypedDict, total=False):
     force: bool
     # Stop the run after X seconds.
     timeout: float
-    # Go on with what an earlier run of this job left; if nothing, start from the beginning.
+    # Resume an interrupted run, or start over.
     resume: bool
-    # After a failure, go on by itself, at most N times.
+    # Retry automatically, up to N times.
     retries: int
     # If a rank dies, the others go on without it, where the MPI library can.
     survive: bool
-    # End in time, with exit code 4, and keep what is done for --resume: 90s, 30min, 2h.
+    # Stop before this limit, with exit code 4 and a checkpoint for --resume: 90s, 30min, 2h.
     time_limit: float
-    # Stop a job of which a rank is silent, or all ranks wait, for so long: 30s, 5min; or off.
+    # Stop if a rank sends no heartbeat, or all are blocked, this long: 30s, 5min; or off.
     deadline: str | float
-    # Do not let this run correct what is known of this machine, by which jobs are planned.
+    # Do not update this machine's profile.
     no_learn: bool
-
 
 class MultiplyOptions(JobOptions, total=False):
     # Use the transpose of A.
@@ -99,7 +97,6 @@ class MultiplyOptions(JobOptions, total=False):
     # With --each: apart, each rank does slices of its own; together, all ranks work on each.
     slices: str
 
-
 class TransposeOptions(JobOptions, total=False):
     # C: row by row; F: column by column.
     order: str
@@ -115,7 +112,6 @@ class TransposeOptions(JobOptions, total=False):
     each: int | str | Sequence[int]
     # With --each: apart, each rank does slices of its own; together, all ranks work on each.
     slices: str
-
 
 class StencilOptions(JobOptions, total=False):
     # Number of sweeps over the matrix.
@@ -152,7 +148,6 @@ class StencilOptions(JobOptions, total=False):
     # With --each: apart, each rank does slices of its own; together, all ranks work on each.
     slices: str
 
-
 class SvdOptions(JobOptions, total=False):
     # Compute only the N largest singular values.
     components: int
@@ -188,7 +183,6 @@ class SvdOptions(JobOptions, total=False):
     # With --each: apart, each rank does slices of its own; together, all ranks work on each.
     slices: str
 
-
 class ConvertOptions(JobOptions, total=False):
     # Data type of the output: float32, int16, …
     dtype: str
@@ -209,7 +203,6 @@ class ConvertOptions(JobOptions, total=False):
     # With --each: apart, each rank does slices of its own; together, all ranks work on each.
     slices: str
 
-
 class GenerateOptions(JobOptions, total=False):
     # Shape: ROWSxCOLUMNS.
     shape: Required[str | tuple[int, int]]
@@ -224,7 +217,6 @@ class GenerateOptions(JobOptions, total=False):
     # Seed of the random numbers.
     seed: int
 
-
 class NormOptions(JobOptions, total=False):
     # What an array with one dimension is.
     as_: str
@@ -233,9 +225,8 @@ class NormOptions(JobOptions, total=False):
     # With --each: apart, each rank does slices of its own; together, all ranks work on each.
     slices: str
 
-
 class MeasureOptions(TypedDict, total=False):
-    # ping: message sizes, as 1..4MiB (doubling) or 8,1KiB; memory: array sizes.
+    # ping, memory: sizes of messages or arrays, as 1..4MiB (doubling) or 8,1KiB.
     bytes: str | Sequence[str] | Sequence[int]
     # ping: pairs of ranks that communicate at once, as 1,3.
     pairs: str | Sequence[str] | Sequence[int]
@@ -251,7 +242,7 @@ class MeasureOptions(TypedDict, total=False):
     matrix: bool
     # ping: do not measure every pair.
     no_matrix: bool
-    # file: rank counts, as 1,2,4; ping: for collectives and --matrix.
+    # ping, file: rank counts, as 1,2,4; of ping for collectives and --matrix.
     ranks: str | Sequence[str] | Sequence[int]
     # file: block sizes, as 128K..16M (128K, 256K, 512K, 1M, 2M … 16M) or 64KiB,1MiB.
     block: str | Sequence[str] | Sequence[int]
