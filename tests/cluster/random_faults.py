@@ -27,7 +27,7 @@ sys.path += [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().
 from account import Account, make_inputs, messages
 from cluster import Host
 from slurm import Slurm, slurm
-from tilewise.launch.beats import shown_phase
+from tilewise.launch.liveness import shown_phase
 
 LIMIT = 30.0  # seconds from the fault to the end of the job
 GONE = 20.0  # seconds from there to the end of all ranks: behind a cut link they notice by themselves

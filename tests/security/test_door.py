@@ -13,7 +13,7 @@ from fronts import ListeningFront
 from tilewise.launch import launcher, lines
 from tilewise.launch.job import quit_job
 from tilewise.launch.lines import Pieces
-from tilewise.launch.rank_pidfds import RankPidfds
+from tilewise.launch.liveness import RankPidfds
 
 HERE = os.uname().nodename
 

@@ -9,7 +9,7 @@ from typing import Annotated
 from tilewise.base.declare import HOW, SHOW, TIME, Flag, Flags, Value
 from tilewise.base.errors import RunError
 from tilewise.base.units import parse_time
-from tilewise.launch.beats import parse_deadline
+from tilewise.launch.liveness import parse_deadline
 from tilewise.operations.operation import Operation
 
 TIMELINE = Value("FILE", (".json", ".gz"))
@@ -20,8 +20,8 @@ class Request(Flags, frozen=True, kw_only=True):
 
     `record` and `trace` name files for the record and for the timeline; None where nobody wants one. With
     `force` what lies under these names, and that of the output, may be replaced. A run may take `timeout`
-    seconds; `deadline` is what `tilewise.launch.beats.Beats` takes. `line` is the command that a user would
-    type for it, where one did. Some fields are flags of every job.
+    seconds; `deadline` is what `tilewise.launch.liveness.Beats` takes. `line` is the command that a user
+    would type for it, where one did. Some fields are flags of every job.
     """
 
     operation: Operation

@@ -13,84 +13,33 @@ from tilewise.machine.facts import Facts
 # What launchers set for the ranks of a job; a launcher of our own would take it for its own job's. Of Slurm
 # only what a step sets: the allocation is ours to use. MCA parameters may be the user's, as `_USERS` are.
 _OUTER = (
-    "PMI_",
-    "PMIX_",
-    "HYDI_",
-    "MPI_LOCAL",
-    "OMPI_COMM_WORLD_",
-    "OMPI_UNIVERSE_SIZE",
-    "OMPI_FIRST_RANKS",
-    "OMPI_NUM_APP_CTX",
-    "OMPI_APP_CTX_",
-    "OMPI_ARGV",
-    "OMPI_COMMAND",
-    "OMPI_FILE_LOCATION",
-    "OMPI_MCA_ess",
-    "OMPI_MCA_initial_wdir",
-    "OMPI_MCA_orte_",
-    "OMPI_MCA_pmix",
-    "OMPI_MCA_shmem_RUNTIME_QUERY_hint",
-    "PRTE_LAUNCHED",
-    "PRTE_MCA_prte_",
-    "SLURM_PROCID",
-    "SLURM_LOCALID",
-    "SLURM_NODEID",
-    "SLURM_GTIDS",
-    "SLURM_LAUNCH_NODE_IPADDR",
-    "SLURM_STEP_",
-    "SLURM_STEPID",
-    "SLURM_STEPMGR",
-    "SLURM_SRUN_",
-    "SLURM_TASK_PID",
-    "SLURM_PMI",
-    "SLURM_PTY_",
-    "SLURM_CPU_BIND",
-    "SLURM_DISTRIBUTION",
+    "PMI_ PMIX_ HYDI_ MPI_LOCAL OMPI_COMM_WORLD_ OMPI_UNIVERSE_SIZE OMPI_FIRST_RANKS "
+    "OMPI_NUM_APP_CTX OMPI_APP_CTX_ OMPI_ARGV OMPI_COMMAND OMPI_FILE_LOCATION OMPI_MCA_ess "
+    "OMPI_MCA_initial_wdir OMPI_MCA_orte_ OMPI_MCA_pmix OMPI_MCA_shmem_RUNTIME_QUERY_hint "
+    "PRTE_LAUNCHED PRTE_MCA_prte_ SLURM_PROCID SLURM_LOCALID SLURM_NODEID SLURM_GTIDS "
+    "SLURM_LAUNCH_NODE_IPADDR SLURM_STEP_ SLURM_STEPID SLURM_STEPMGR SLURM_SRUN_ SLURM_TASK_PID "
+    "SLURM_PMI SLURM_PTY_ SLURM_CPU_BIND SLURM_DISTRIBUTION"
 )
-_USERS = (
-    "PMIX_MCA_",
-    "PMI_FANOUT",
-    "PMI_TIME",
-    "SLURM_PMIX_FENCE",
-    "SLURM_PMIX_DIRECT_",
-    "SLURM_PMIX_TIMEOUT",
-)
+_USERS = "PMIX_MCA_ PMI_FANOUT PMI_TIME SLURM_PMIX_FENCE SLURM_PMIX_DIRECT_ SLURM_PMIX_TIMEOUT"
 
 # What ranks heed, wherever they are.
 _HEEDED = ("OPENBLAS_", "OMP_", "GOTO_", "BLIS_", "MKL_", "UCX_", "FI_", "TILEWISE_", "LD_LIBRARY_PATH")
 
-_CORE_LEVEL = {
-    **dict.fromkeys(("skylakex", "cooperlake", "sapphirerapids"), 3),
-    **dict.fromkeys(("haswell", "zen"), 2),
-    **dict.fromkeys(("sandybridge", "bulldozer", "piledriver", "steamroller", "excavator"), 1),
-    **dict.fromkeys(
-        (
-            "nehalem",
-            "penryn",
-            "dunnington",
-            "core2",
-            "prescott",
-            "katmai",
-            "coppermine",
-            "northwood",
-            "banias",
-            "atom",
-            "athlon",
-            "opteron",
-            "opteron_sse3",
-            "barcelona",
-            "bobcat",
-            "nano",
-        ),
-        0,
-    ),
-}
+# OpenBLAS's names of processors, by the widest instructions that each lets it use.
+_CORES = (
+    "nehalem penryn dunnington core2 prescott katmai coppermine northwood banias atom athlon opteron "
+    "opteron_sse3 barcelona bobcat nano",
+    "sandybridge bulldozer piledriver steamroller excavator",
+    "haswell zen",
+    "skylakex cooperlake sapphirerapids",
+)
 _LEVEL_NAME = ("SSE", "AVX", "AVX2", "AVX-512")
 
 
 def alone(base: Mapping[str, str]) -> dict[str, str]:
     """`base` without what makes a process a rank of somebody's job; the batch system's allocation stays."""
-    kept = {key: value for key, value in base.items() if not key.startswith(_OUTER) or key.startswith(_USERS)}
+    outer, users = tuple(_OUTER.split()), tuple(_USERS.split())
+    kept = {key: value for key, value in base.items() if not key.startswith(outer) or key.startswith(users)}
     slurm.of_the_job(kept, base)
     return kept
 
@@ -140,7 +89,7 @@ def blas_warnings(environment: Mapping[str, str], facts: Facts) -> list[str]:
     """One warning for each variable that makes BLAS slower than this processor allows."""
     warnings = []
     forced = environment.get("OPENBLAS_CORETYPE", "")
-    level = _CORE_LEVEL.get(forced.lower())
+    level = next((level for level, names in enumerate(_CORES) if forced.lower() in names.split()), None)
     able = _level(facts.flags)
     if level is not None and level < able:
         warnings.append(

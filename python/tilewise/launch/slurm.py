@@ -26,12 +26,12 @@ _ANSWER = 20.0  # seconds that Slurm may take to answer a question
 # Options of the step that we are in, or of the job's script, which are not for an inner srun: how many and
 # where, memory (the whole job's is there for every step of ours), devices, streams.
 _OPTIONS = (
-    *("SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_TRES_PER_TASK", "SLURM_NTASKS_PER_"),
-    *("SLURM_THREADS_PER_CORE", "SLURM_CORE_SPEC", "SLURM_THREAD_SPEC", "SLURM_HINT"),
-    *("SLURM_EXACT", "SLURM_EXCLUSIVE", "SLURM_WHOLE", "SLURM_DIST_PLANESIZE", "SLURM_SPREAD_JOB"),
-    *("SLURM_USE_MIN_NODES", "SLURM_MEM_BIND", "SLURM_MEM_PER_", "SLURM_GPU_BIND", "SLURM_GPUS_PER_TASK"),
-    *("SLURM_LABELIO", "SLURM_STDINMODE", "SLURM_STDOUTMODE", "SLURM_STDERRMODE", "SLURM_REMOTE_CWD"),
-    *("SLURM_WORKING_DIR", "SLURM_EXPORT_ENV", "SRUN_EXPORT_ENV", "SLURM_WAIT"),
+    "SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_TRES_PER_TASK SLURM_NTASKS_PER_ "
+    "SLURM_THREADS_PER_CORE SLURM_CORE_SPEC SLURM_THREAD_SPEC SLURM_HINT SLURM_EXACT "
+    "SLURM_EXCLUSIVE SLURM_WHOLE SLURM_DIST_PLANESIZE SLURM_SPREAD_JOB SLURM_USE_MIN_NODES "
+    "SLURM_MEM_BIND SLURM_MEM_PER_ SLURM_GPU_BIND SLURM_GPUS_PER_TASK SLURM_LABELIO "
+    "SLURM_STDINMODE SLURM_STDOUTMODE SLURM_STDERRMODE SLURM_REMOTE_CWD SLURM_WORKING_DIR "
+    "SLURM_EXPORT_ENV SRUN_EXPORT_ENV SLURM_WAIT"
 )
 
 
@@ -82,7 +82,7 @@ def for_steps(environment: dict[str, str], family: str) -> None:
 
 
 def _forget_options(environment: dict[str, str]) -> None:
-    for key in [key for key in environment if key.startswith(_OPTIONS)]:
+    for key in [key for key in environment if key.startswith(tuple(_OPTIONS.split()))]:
         del environment[key]
     environment["SLURM_EXPORT_ENV"] = "ALL"  # else `sbatch --export=NONE` would hold for ranks, too
 

@@ -15,7 +15,6 @@ import msgspec
 from tilewise.base import processes
 from tilewise.base.errors import Interrupted
 from tilewise.launch import cleanup, signals, slurm, worker
-from tilewise.launch.beats import Beats, stopped_ranks
 from tilewise.launch.child import Feed, close_streams, let_go, spawn
 from tilewise.launch.events import (
     Beat,
@@ -32,8 +31,8 @@ from tilewise.launch.events import (
 from tilewise.launch.join import cancel_step
 from tilewise.launch.launcher import Start
 from tilewise.launch.lines import Lines, Pieces
+from tilewise.launch.liveness import Beats, RankPidfds, stopped_ranks
 from tilewise.launch.outcome import Hang, Outcome
-from tilewise.launch.rank_pidfds import RankPidfds
 
 _TICK = 0.05
 _AFTER_ERROR = 3.0  # seconds a job may take to end once it said that it failed

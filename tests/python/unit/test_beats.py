@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 from tilewise.base.errors import UsageError
 from tilewise.base.units import parse_time
-from tilewise.launch import beats, diagnose
-from tilewise.launch.beats import Beats, parse_deadline
+from tilewise.launch import diagnose, liveness
 from tilewise.launch.events import Beat
+from tilewise.launch.liveness import Beats, parse_deadline
 from tilewise.launch.outcome import Hang, Outcome
 
 Pass = Callable[..., Hang | None]
@@ -20,7 +20,7 @@ Pass = Callable[..., Hang | None]
 def passing(monkeypatch: pytest.MonkeyPatch) -> Pass:
     """Lets seconds pass, in which the ranks given beat once a second; the first hang that is found then."""
     now = [1000.0]
-    monkeypatch.setattr(beats.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(liveness.time, "monotonic", lambda: now[0])
 
     def run(judge: Beats, seconds: float, *heard: Beat, looks: bool = True) -> Hang | None:
         end = now[0] + seconds
@@ -46,7 +46,7 @@ def test_a_rank_that_is_silent(passing: Pass) -> None:
     assert passing(judge, 100, rank(0), rank(1)) is None
     hang = passing(judge, 100, rank(0))
     assert hang is not None and hang.silent and [beat.rank for beat in hang.ranks] == [1]
-    assert beats.SILENCE < hang.seconds < beats.SILENCE + 1.5 and judge.ends(hang)
+    assert liveness.SILENCE < hang.seconds < liveness.SILENCE + 1.5 and judge.ends(hang)
 
 
 def test_a_deadline_of_ones_own(passing: Pass) -> None:
@@ -89,7 +89,7 @@ def test_ranks_of_which_none_moves(passing: Pass) -> None:
 
 def test_a_rank_in_a_debugger_is_not_judged(passing: Pass, monkeypatch: pytest.MonkeyPatch) -> None:
     held = [True]
-    monkeypatch.setattr(beats.processes, "is_traced", lambda pid: held[0])
+    monkeypatch.setattr(liveness.processes, "is_traced", lambda pid: held[0])
     judge = Beats(5)
     passing(judge, 1, Beat(rank=0, host=os.uname().nodename, pid=1), rank(1))
     assert passing(judge, 3600, rank(1)) is None

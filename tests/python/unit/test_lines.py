@@ -13,7 +13,7 @@ from fronts import ListeningFront
 from tilewise.launch import constants
 from tilewise.launch.events import RankPlace
 from tilewise.launch.lines import End
-from tilewise.launch.rank_pidfds import RankPidfds
+from tilewise.launch.liveness import RankPidfds
 
 HERE = os.uname().nodename
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 from conftest import wait_for
 from tilewise.base import processes
-from tilewise.launch.beats import stopped_ranks
 from tilewise.launch.events import Beat
+from tilewise.launch.liveness import stopped_ranks
 
 MARK = f"TILEWISE_RUN=test-{os.getpid()}"
 
