@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewise.lab.statistics.intervals import ratio_interval
-from tilewise.machine.cpu import model_and_flags
+from tilewise.machine.host import model_and_flags
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent

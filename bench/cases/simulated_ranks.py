@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from harness import BIN, ROOT, NotRun, Row, Setting, alternate, clean_environment, compare, run, say
 from tilewise.launch.worker import ALGORITHMS, YIELDING
-from tilewise.machine.measured_network import Network, measured_network
+from tilewise.machine.cluster import Network, measured_network
 
 HOSTS, CORES = 3, 2
 # Where many send to one host its link's queue overflows. Reno lives with that; BBR, which some machines have

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import BIN, NotRun, Row, Setting, compare, run, say
-from tilewise.machine.cpu import model_and_flags
+from tilewise.machine.host import model_and_flags
 
 from cases.measure_run import lines, measure
 

@@ -27,7 +27,7 @@ LIMIT = 30.0  # seconds, after which measuring is given up
 
 def is_wanted(request: Request, plan: Plan, cost: Cost, machine: Machine) -> bool:
     """Whether a job of this `cost` is worth measuring its `machine` first."""
-    there = plan.choices.hosts or plan.choices.launcher or plan.facts.elsewhere
+    there = plan.choices.hosts or plan.choices.launcher or plan.facts.remote
     if not request.learns or request.resume or plan.choices.simulate or there:
         return False
     if request.time_limit is not None or request.timeout is not None:  # the time is counted
@@ -80,7 +80,7 @@ def remember(request: Request, record: Record, plan: Plan) -> None:
     if plan.probed is not None:
         profile.store_device(*plan.probed)
     if plan.measure_tile is not None:
-        from tilewise.machine.transposition import measure_tile
+        from tilewise.machine.machines import measure_tile
 
         measure_tile(*plan.measure_tile, plan.facts, launcher.find_worker().path)
 
@@ -125,5 +125,5 @@ def _tells(request: Request, record: Record, plan: Plan) -> bool:
     variant = plan.job.variant
     changed = plan.each is not None or request.resume or plan.job.sync or "survived" in record.result
     unusual = changed or variant.kernel != "fast" or any(os.environ.get(name) for name in _FORCING)
-    elsewhere = plan.choices.simulate is not None or plan.oversubscribed or plan.facts.elsewhere
+    elsewhere = plan.choices.simulate is not None or plan.oversubscribed or plan.facts.remote
     return request.learns and not (record.labels or unusual or elsewhere)

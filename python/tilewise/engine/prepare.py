@@ -23,8 +23,7 @@ from tilewise.files.target import Target, require_replaceable, written_warnings
 from tilewise.launch import launcher
 from tilewise.launch.constants import describe
 from tilewise.launch.join import Join
-from tilewise.machine.described import facts_of
-from tilewise.machine.facts import of_ranks
+from tilewise.machine.facts import facts_of, of_ranks
 from tilewise.machine.storage import is_own
 from tilewise.machine.terms import Machine
 from tilewise.operations.candidates import weighed

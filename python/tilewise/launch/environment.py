@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from tilewise.launch import slurm
 from tilewise.launch.worker import ALGORITHMS, ONE_NODE, YIELDING
-from tilewise.machine import cpu
+from tilewise.machine import host
 from tilewise.machine.facts import Facts
 
 # What launchers set for the ranks of a job; a launcher of our own would take it for its own job's. Of Slurm
@@ -98,7 +98,7 @@ def blas_warnings(environment: Mapping[str, str], facts: Facts) -> list[str]:
             "for full speed: unset OPENBLAS_CORETYPE"
         )
     size = environment.get("OPENBLAS_L2_SIZE", "")
-    real = cpu.cache_bytes(2) // 1024
+    real = host.cache_bytes(2) // 1024
     if size.isdigit() and real and int(size) < real:
         warnings.append(
             f"OPENBLAS_L2_SIZE={size} declares a smaller cache to BLAS than the real {real} KiB; "

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from tilewise.machine import cpu
+from tilewise.machine import host
 
 _TICK = 0.01  # seconds of a unit in /proc/stat, as Linux tells them to programs on every processor
 
@@ -119,7 +119,7 @@ class Watch:
         light: bool = False,
     ) -> None:
         self._proc, self._sys = Path(proc), Path(sys)
-        self._cpus = set(cpu.allowed_cpus() if cpus is None else cpus)
+        self._cpus = set(host.allowed_cpus() if cpus is None else cpus)
         self._light = light
         self._clock, self._own = clock, own or (own_user_seconds if light else own_seconds)
         self._begin = self._read()
@@ -199,7 +199,7 @@ class Watch:
         The system says so of all of its cores only; so nothing is said where this process may not use all,
         nor where our own ranks wait for each other.
         """
-        online = cpu.cpu_list(cpu.text_of(self._sys / "online"))
+        online = host.cpu_list(host.text_of(self._sys / "online"))
         if oversubscribed or (online and not online <= self._cpus):
             return ""
         if first.pressure is not None and last.pressure is not None:
@@ -235,7 +235,7 @@ class Watch:
         """
         all_ = busy = stolen = 0.0
         runnable = None
-        for line in cpu.text_of(self._proc / "stat").splitlines():
+        for line in host.text_of(self._proc / "stat").splitlines():
             name, *fields = line.split()
             if name == "procs_running":
                 runnable = int(fields[0])
@@ -248,18 +248,18 @@ class Watch:
 
     def _kernel_threads(self) -> float:
         """Processor seconds of the kernel's own threads; 0 where a container does not show them."""
-        if "(kthreadd)" not in cpu.text_of(self._proc / "2" / "stat"):
+        if "(kthreadd)" not in host.text_of(self._proc / "2" / "stat"):
             return 0.0
         total = 0
-        for number in cpu.text_of(self._proc / "2" / "task" / "2" / "children").split():
-            fields = cpu.text_of(self._proc / number / "stat").rpartition(")")[2].split()
+        for number in host.text_of(self._proc / "2" / "task" / "2" / "children").split():
+            fields = host.text_of(self._proc / number / "stat").rpartition(")")[2].split()
             if len(fields) > 12:
                 total += int(fields[11]) + int(fields[12])
         return _TICK * total
 
     def _pressure(self) -> float | None:
         """Seconds in which something waited for a core."""
-        for line in cpu.text_of(self._proc / "pressure" / "cpu").splitlines():
+        for line in host.text_of(self._proc / "pressure" / "cpu").splitlines():
             if line.startswith("some ") and "total=" in line:
                 return int(line.rpartition("total=")[2]) * 1e-6
         return None
@@ -267,12 +267,12 @@ class Watch:
     def _megahertz(self) -> float | None:
         """The mean of our cores."""
         told = [
-            cpu.text_of(self._sys / f"cpu{number}" / "cpufreq" / "scaling_cur_freq") for number in self._cpus
+            host.text_of(self._sys / f"cpu{number}" / "cpufreq" / "scaling_cur_freq") for number in self._cpus
         ]
         megahertz = [int(text) / 1000 for text in told if text.isdigit()]
         if not megahertz:
             number = -1
-            for line in cpu.text_of(self._proc / "cpuinfo").splitlines():
+            for line in host.text_of(self._proc / "cpuinfo").splitlines():
                 key, _, value = line.partition(":")
                 if key.strip() == "processor":
                     number = int(value)
@@ -288,13 +288,13 @@ class Watch:
 
     def _told_of_cores(self, name: str, most: int = _MOST_ASKED) -> list[int]:
         """What the system says of our first cores; empty where it says nothing, as virtual machines do."""
-        told = (cpu.text_of(self._sys / f"cpu{number}" / name) for number in sorted(self._cpus)[:most])
+        told = (host.text_of(self._sys / f"cpu{number}" / name) for number in sorted(self._cpus)[:most])
         return [int(text) for text in told if text.isdigit()]
 
     def _alike(self) -> bool:
         """Whether our cores are of one kind, as far as the system tells."""
         return all(
-            len({cpu.text_of(self._sys / f"cpu{number}" / name) for number in self._cpus}) <= 1
+            len({host.text_of(self._sys / f"cpu{number}" / name) for number in self._cpus}) <= 1
             for name in ("cpu_capacity", "cpufreq/cpuinfo_max_freq")
         )
 

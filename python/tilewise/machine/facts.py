@@ -7,8 +7,9 @@ import os
 import msgspec
 
 from tilewise.base import memory
-from tilewise.machine import allocation, cpu
-from tilewise.machine.allocation import Allocation
+from tilewise.machine import allocation, host
+from tilewise.machine.allocation import Allocation, Node
+from tilewise.machine.terms import Machine
 
 # Memory to count on for each processor where Slurm says nothing and no node can be looked at.
 _ASSUMED = 2 << 30
@@ -18,7 +19,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """One node as it is now. Memory and shared-memory room in bytes.
 
     `cores` are physical cores this process may use, `cpus` logical processors; `numa` counts the memory
-    domains among them. In a Slurm allocation, `granted`, they are what every node of it has; `elsewhere`:
+    domains among them. In a Slurm allocation, `granted`, they are what every node of it has; `remote`:
     this host is none of them, so that nothing here has been looked at. `memory_known`: it is no guess.
     """
 
@@ -31,7 +32,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     memory_available: int
     shared_memory: int
     granted: Allocation | None = None
-    elsewhere: bool = False
+    remote: bool = False
     memory_known: bool = True
 
     def shared_left(self, ranks: int) -> int:
@@ -41,17 +42,17 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 def gather() -> Facts:
     """Looks at this node; takes a few milliseconds."""
-    allowed = cpu.allowed_cpus()
-    limit = cpu.quota()
-    model, flags = cpu.model_and_flags()
-    cores = cpu.physical_cores(allowed)
+    allowed = host.allowed_cpus()
+    limit = host.quota()
+    model, flags = host.model_and_flags()
+    cores = host.physical_cores(allowed)
     return Facts(
-        host=os.uname().nodename,
+        host=host.name(),
         cpu=model,
         flags=flags,
         cores=min(cores, limit) if limit else cores,
         cpus=min(len(allowed), limit) if limit else len(allowed),
-        numa=len(cpu.numa_nodes(allowed)),
+        numa=len(host.numa_nodes(allowed)),
         memory_available=memory.available_memory(),
         shared_memory=memory.shared_memory_room(),
     )
@@ -86,6 +87,31 @@ def within(here: Facts, granted: Allocation | None) -> Facts:
         memory_available=granted.memory or _ASSUMED * cpus,
         shared_memory=0,
         granted=granted,
-        elsewhere=True,
+        remote=True,
         memory_known=granted.memory is not None,
     )
+
+
+def remote_facts(here: Facts, host: str, nodes: tuple[Node, ...], said_by: str, memory: int = 0) -> Facts:
+    """Facts of nodes that are not here, as if somebody had granted them; `memory` 0: nobody knows."""
+    cores = min(node.cpus for node in nodes)
+    return msgspec.structs.replace(
+        here,
+        host=host,
+        cpu="",
+        flags=frozenset(),
+        cores=cores,
+        cpus=cores,
+        numa=1,
+        memory_available=memory or here.memory_available,
+        shared_memory=0,
+        granted=Allocation(nodes=nodes, said_by=said_by),
+        remote=True,
+        memory_known=memory > 0,
+    )
+
+
+def facts_of(machine: Machine, here: Facts) -> Facts:
+    """Facts of a node of `machine`."""
+    nodes = tuple(Node(f"node-{index}", machine.cores) for index in range(machine.nodes))
+    return remote_facts(here, machine.name, nodes, f"{machine.name} has", machine.memory)

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.machine import cpu
+from tilewise.machine import host
 
 ROOT = "/sys/devices/system/cpu"
 LEVELS = ("sibling", "core", "cache", "socket")
@@ -157,16 +157,16 @@ def read(root: str = ROOT, affinity: Collection[int] | None = None, limit: int |
     of its own, and all are in one socket and share its last cache. Takes a millisecond for some ten CPUs.
     """
     if affinity is None:
-        affinity, limit = cpu.allowed_cpus(), limit or cpu.quota()
+        affinity, limit = host.allowed_cpus(), limit or host.quota()
     folder = Path(root)
-    online = cpu.cpu_list(cpu.text_of(folder / "online")) or set(affinity)
+    online = host.cpu_list(host.text_of(folder / "online")) or set(affinity)
     usable = set(affinity) & online
     threads: dict[int, list[int]] = {}
     for number in sorted(usable):
         threads.setdefault(_first_sibling(folder, number), []).append(number)
     cores = []
     for numbers in threads.values():
-        socket = _number(cpu.text_of(folder / f"cpu{numbers[0]}" / "topology" / "physical_package_id"))
+        socket = _number(host.text_of(folder / f"cpu{numbers[0]}" / "topology" / "physical_package_id"))
         cores.append(Core(cpus=tuple(numbers), cache=_last_cache(folder, numbers[0], socket), socket=socket))
     cores.sort(key=lambda core: (core.socket, core.cache, core.cpus))
     return Topology(cores=cores, whole=usable == online, limit=limit)
@@ -175,7 +175,7 @@ def read(root: str = ROOT, affinity: Collection[int] | None = None, limit: int |
 def _first_sibling(folder: Path, number: int) -> int:
     """The least of the hardware threads that share a core with this one; also one that may not be used."""
     for name in ("core_cpus_list", "thread_siblings_list"):
-        if listed := cpu.cpu_list(cpu.text_of(folder / f"cpu{number}" / "topology" / name)):
+        if listed := host.cpu_list(host.text_of(folder / f"cpu{number}" / "topology" / name)):
             return min(listed)
     return number
 
@@ -184,9 +184,9 @@ def _last_cache(folder: Path, number: int, socket: int) -> int:
     """Names the highest cache that data go through by its least CPU; negative: nothing is said of caches."""
     best = (0, -1 - socket)
     for index in sorted((folder / f"cpu{number}" / "cache").glob("index[0-9]*")):
-        shared = cpu.cpu_list(cpu.text_of(index / "shared_cpu_list"))
-        if shared and cpu.text_of(index / "type") != "Instruction":
-            best = max(best, (_number(cpu.text_of(index / "level")), min(shared)))
+        shared = host.cpu_list(host.text_of(index / "shared_cpu_list"))
+        if shared and host.text_of(index / "type") != "Instruction":
+            best = max(best, (_number(host.text_of(index / "level")), min(shared)))
     return best[1]
 
 

@@ -23,7 +23,7 @@ from tilewise.files.formats import ending_of
 from tilewise.files.target import Target, base_of
 from tilewise.launch import worker
 from tilewise.machine.facts import Facts
-from tilewise.machine.here import machine_here
+from tilewise.machine.machines import local_machine
 from tilewise.machine.profile import machine_key
 from tilewise.machine.terms import Habit, Machine, Term
 from tilewise.operations import module_of
@@ -35,7 +35,7 @@ def machine_of(plan: Plan) -> Machine:
     """The machine that `plan` is for: simulated, or this one with what is known of it."""
     if plan.choices.simulate is not None:
         return plan.choices.simulate.machine()
-    return machine_here(plan.facts, machine_name(plan.facts))
+    return local_machine(plan.facts, machine_name(plan.facts))
 
 
 def machine_name(facts: Facts) -> str:

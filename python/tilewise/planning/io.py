@@ -22,8 +22,8 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region, is_encoded
 from tilewise.files.target import Target, check_order
 from tilewise.launch.job import Variant
-from tilewise.machine import probe, storage
-from tilewise.machine.probe import Probed
+from tilewise.machine import storage
+from tilewise.machine.storage import Probed
 from tilewise.planning.names import ONLY_READ
 from tilewise.planning.task import Task
 
@@ -63,7 +63,7 @@ def choose(
     (m, k), (_, n) = operands[0].shape, operands[1].shape
     size = m * n * ITEMSIZE[dtype]
     if choices.io.write is None and write == "positioned" and plain_output and size >= LARGE:
-        device, probed = probe.device_of(folder, facts.host)
+        device, probed = storage.device_of(folder, facts.host)
         seconds = 2.0 * m * n * k / (_FLOPS * max(1, min(variant.threads, facts.cores)))
         if device is not None and size / device.bytes_per_second <= HIDDEN * seconds:
             write = "uncached"

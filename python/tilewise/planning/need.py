@@ -149,7 +149,7 @@ def misfit(
         needed, there = _apart(node, available)
         return Refusal(f"this needs {needed} of memory on a node, but only {there} is available")
     left = facts.shared_left(on_node)
-    if need.shared > left and not facts.elsewhere:
+    if need.shared > left and not facts.remote:
         needed, there = _apart(need.shared, left)
         return Refusal(
             f"--exchange {exchange} needs {needed} in /dev/shm, which has {there} left beside MPI's own",

@@ -17,7 +17,7 @@ from tilewise.files.stacks import whole_shape
 from tilewise.launch import environment
 from tilewise.launch.job import Job, Variant
 from tilewise.machine.facts import Facts
-from tilewise.machine.probe import Probed
+from tilewise.machine.storage import Probed
 from tilewise.planning import io
 from tilewise.planning.choices import Choices
 from tilewise.planning.cost import Prediction

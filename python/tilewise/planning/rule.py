@@ -97,7 +97,7 @@ def exchange(
     elif spread.nodes > 1:
         reason = "there are several nodes"
     else:
-        lacks = "an unknown amount of space" if facts.elsewhere else "too little space"
+        lacks = "an unknown amount of space" if facts.remote else "too little space"
         reason = f"/dev/shm has {lacks} for shared"
     why.append(f"overlap: {reason}")
     return "overlap", ""

@@ -157,7 +157,7 @@ def _granted(nodes: tuple[Node, ...], facts: Facts) -> Ground:
     """Nodes of an allocation, with as many processors to a core as there are where we have looked."""
     cpus = tuple(node.cpus or facts.cpus for node in nodes)
     cores = tuple(max(1, count * facts.cores // facts.cpus) for count in cpus)
-    if len(nodes) == 1 and not facts.elsewhere:  # what we see ourselves may be less
+    if len(nodes) == 1 and not facts.remote:  # what we see ourselves may be less
         cpus, cores = (min(cpus[0], facts.cpus),), (min(cores[0], facts.cores),)
     return Ground(nodes=nodes, count=len(nodes), cores=cores, cpus=cpus)
 

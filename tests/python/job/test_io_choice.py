@@ -11,7 +11,7 @@ from conftest import Tilewise
 from tilewise.base.errors import UsageError
 from tilewise.files.region import Region
 from tilewise.launch.job import Variant
-from tilewise.machine import probe, profile
+from tilewise.machine import profile, storage
 from tilewise.operations.multiply.cost import multiply_need
 from tilewise.planning import io
 from tilewise.planning.choices import Strategies, parse_io
@@ -80,31 +80,31 @@ def test_a_shared_file_pointer_only_reads() -> None:
 
 
 def test_the_probe_leaves_nothing_behind(tmp_path: Path) -> None:
-    rate = probe.direct_write_rate(str(tmp_path))
+    rate = storage.direct_write_rate(str(tmp_path))
     assert rate is None or rate > 1e5
     assert not list(tmp_path.iterdir())
-    assert probe.direct_write_rate(str(tmp_path / "missing")) is None
+    assert storage.direct_write_rate(str(tmp_path / "missing")) is None
 
 
 def test_a_device_is_asked_once_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     asked: list[str] = []
-    monkeypatch.setattr(probe, "_asked", {})
-    monkeypatch.setattr(probe, "direct_write_rate", lambda folder: asked.append(folder) or 1e9)
-    first, kept = probe.device_of(str(tmp_path), "host")
+    monkeypatch.setattr(storage, "_asked", {})
+    monkeypatch.setattr(storage, "direct_write_rate", lambda folder: asked.append(folder) or 1e9)
+    first, kept = storage.device_of(str(tmp_path), "host")
     assert first is not None and first.bytes_per_second == 1e9 and kept is not None
-    assert probe.device_of(str(tmp_path), "host") == (first, kept)  # planning keeps nothing
+    assert storage.device_of(str(tmp_path), "host") == (first, kept)  # planning keeps nothing
     profile.store_device(*kept)
-    assert probe.device_of(str(tmp_path), "host") == (first, None) and len(asked) == 1
-    assert probe.device_of(str(tmp_path), "other")[1] is not None and len(asked) == 2
+    assert storage.device_of(str(tmp_path), "host") == (first, None) and len(asked) == 1
+    assert storage.device_of(str(tmp_path), "other")[1] is not None and len(asked) == 2
     old = profile.Device(1e9, first.when - 25 * 3600)
     profile.store_device(kept.key, old)
-    monkeypatch.setattr(probe, "_asked", {kept.key: old})
-    assert probe.device_of(str(tmp_path), "host")[1] is not None and len(asked) == 3
+    monkeypatch.setattr(storage, "_asked", {kept.key: old})
+    assert storage.device_of(str(tmp_path), "host")[1] is not None and len(asked) == 3
 
 
 def direct(tmp_path: Path) -> None:
-    if probe.direct_write_rate(str(tmp_path)) is None:
+    if storage.direct_write_rate(str(tmp_path)) is None:
         pytest.skip(f"the file system of {tmp_path} has no O_DIRECT or no nameless files")
 
 

@@ -84,7 +84,7 @@ def test_names_of_hosts() -> None:
 def test_a_node_counts_as_far_as_slurm_grants_it() -> None:
     node = within(facts(), three("n1", SLURM_MEM_PER_NODE="2048"))
     assert (node.host, node.cores, node.cpus, node.memory_available) == ("here", 2, 2, 2 * GIB)
-    assert node.memory_known and not node.elsewhere and node.shared_memory == 32 * GIB
+    assert node.memory_known and not node.remote and node.shared_memory == 32 * GIB
     bound = within(facts(cores=1, cpus=1, memory_available=GIB), three("n1", SLURM_MEM_PER_NODE="2048"))
     assert (bound.cores, bound.memory_available) == (1, GIB)
     assert within(facts(), None) == facts()
@@ -93,6 +93,6 @@ def test_a_node_counts_as_far_as_slurm_grants_it() -> None:
 def test_a_login_host_says_nothing_of_the_nodes() -> None:
     node = within(facts(cores=64, cpus=128), three())
     assert (node.host, node.cpu, node.cores, node.cpus, node.flags) == ("n1", "", 2, 2, frozenset())
-    assert node.elsewhere and not node.memory_known and node.memory_available == 4 * GIB
+    assert node.remote and not node.memory_known and node.memory_available == 4 * GIB
     told = within(facts(), three(SLURM_MEM_PER_NODE="512"))
     assert told.memory_known and told.memory_available == 512 << 20

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 from tilewise.base.errors import UsageError
-from tilewise.machine.cluster import parse_cluster
-from tilewise.machine.measured_network import Way, measured_network
+from tilewise.machine.cluster import Way, measured_network, parse_cluster
 
 MIB = 1 << 20
 

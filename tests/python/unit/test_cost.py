@@ -20,8 +20,8 @@ from tilewise.base.errors import UsageError
 from tilewise.files.region import Region
 from tilewise.files.target import find_target
 from tilewise.machine import profile, storage
-from tilewise.machine.described import facts_of, read_machine
-from tilewise.machine.here import machine_here
+from tilewise.machine.facts import facts_of
+from tilewise.machine.machines import local_machine, read_machine
 from tilewise.machine.terms import KINDS, Machine, Term, what_of, wrong_term
 from tilewise.operations.candidates import weighed
 from tilewise.operations.convert import Convert
@@ -368,7 +368,7 @@ def test_a_damaged_profile_fails_no_job(here: InProcess) -> None:
 def test_what_is_supposed_of_products_follows_the_processor(here: InProcess) -> None:
     def rate(*flags: str) -> float:
         there = msgspec.structs.replace(facts(), flags=frozenset(flags))
-        return machine_here(there, "some|cpu|build").term("gemm/float64").rate
+        return local_machine(there, "some|cpu|build").term("gemm/float64").rate
 
     assert rate("avx512f", "avx2") == 2 * rate("avx2") == 4 * rate("asimd") == 8 * rate("sse2")
     assert rate() == rate("avx2") == KINDS["gemm/float64"].assumed.rate

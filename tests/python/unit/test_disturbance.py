@@ -178,11 +178,11 @@ def test_cores_that_are_too_hot(node: Node) -> None:
 
 def test_a_light_look_takes_less_than_a_millisecond_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few files, however many threads the kernel and however many cores the node has."""
-    from tilewise.machine import cpu
+    from tilewise.machine import host
 
     asked: list[Path] = []
-    text_of = cpu.text_of
-    monkeypatch.setattr(cpu, "text_of", lambda path: asked.append(path) or text_of(path))  # type: ignore[func-returns-value]
+    text_of = host.text_of
+    monkeypatch.setattr(host, "text_of", lambda path: asked.append(path) or text_of(path))  # type: ignore[func-returns-value]
     Watch(cpus=range(512), light=True)
     assert 2 <= len(asked) <= 3 + 32
 

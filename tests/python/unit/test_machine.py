@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tilewise.base import memory
 from tilewise.launch.environment import blas_warnings, for_ranks
-from tilewise.machine import cpu, facts, here, host, profile, storage
+from tilewise.machine import facts, host, machines, profile, storage
 
 TILE = profile.Tile(32, 64, True, 1.5e9)
 
@@ -35,16 +35,16 @@ def test_a_machine_has_rested_once_its_last_job_is_long_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(here, "free_page_reporting", lambda: True)
+    monkeypatch.setattr(machines, "free_page_reporting", lambda: True)
     there = facts.gather()
-    assert here.machine_here(there, "key").rested
+    assert machines.local_machine(there, "key").rested
     profile.job_ended()
-    assert not here.machine_here(there, "key").rested
+    assert not machines.local_machine(there, "key").rested
     (stamp,) = tmp_path.rglob("last-job")
     os.utime(stamp, (0, 0))
-    assert here.machine_here(there, "key").rested
-    monkeypatch.setattr(here, "free_page_reporting", lambda: False)
-    assert not here.machine_here(there, "key").rested
+    assert machines.local_machine(there, "key").rested
+    monkeypatch.setattr(machines, "free_page_reporting", lambda: False)
+    assert not machines.local_machine(there, "key").rested
 
 
 def test_this_machine_has_what_it_must_have() -> None:
@@ -54,8 +54,8 @@ def test_this_machine_has_what_it_must_have() -> None:
 
 
 def test_cpu_lists() -> None:
-    assert cpu.cpu_list("0-3,8,10-11\n") == {0, 1, 2, 3, 8, 10, 11}
-    assert cpu.cpu_list("\n") == set()
+    assert host.cpu_list("0-3,8,10-11\n") == {0, 1, 2, 3, 8, 10, 11}
+    assert host.cpu_list("\n") == set()
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def test_cpu_lists() -> None:
 def test_a_processor_is_named_with_its_design(tmp_path: Path, lines: str, name: str) -> None:
     second = lines.replace("name: ", "name: not ")
     (tmp_path / "cpuinfo").write_text(f"{lines}\nflags\t: fma avx2\n\n{second}\nflags: none\n")
-    assert cpu.model_and_flags(str(tmp_path / "cpuinfo")) == (name, frozenset({"fma", "avx2"}))
+    assert host.model_and_flags(str(tmp_path / "cpuinfo")) == (name, frozenset({"fma", "avx2"}))
 
 
 def test_siblings_count_once(tmp_path: Path) -> None:
     write(tmp_path, {f"cpu/cpu{n}/topology/thread_siblings_list": f"{n % 2},{n % 2 + 2}\n" for n in range(4)})
-    assert cpu.physical_cores({0, 1, 2, 3}, str(tmp_path)) == 2
-    assert cpu.physical_cores({1, 3}, str(tmp_path)) == 1
-    assert cpu.physical_cores({7}, str(tmp_path)) == 1
+    assert host.physical_cores({0, 1, 2, 3}, str(tmp_path)) == 2
+    assert host.physical_cores({1, 3}, str(tmp_path)) == 1
+    assert host.physical_cores({7}, str(tmp_path)) == 1
 
 
 def test_memory_domains_without_processors_do_not_count(tmp_path: Path) -> None:
@@ -91,16 +91,16 @@ def test_memory_domains_without_processors_do_not_count(tmp_path: Path) -> None:
             "node/has_cpu": "",
         },
     )
-    assert cpu.numa_nodes({0, 1, 2}, str(tmp_path)) == [{0, 1}, {2}]
-    assert cpu.numa_nodes({0, 1}, str(tmp_path / "nowhere")) == [{0, 1}]
+    assert host.numa_nodes({0, 1, 2}, str(tmp_path)) == [{0, 1}, {2}]
+    assert host.numa_nodes({0, 1}, str(tmp_path / "nowhere")) == [{0, 1}]
 
 
 def test_container_quotas(tmp_path: Path) -> None:
-    path = tmp_path / "cpu.max"
+    path = tmp_path / "host.max"
     for text, expected in (("max 100000\n", None), ("150000 100000\n", 2), ("50000 100000\n", 1)):
         path.write_text(text)
-        assert cpu.quota(str(path)) == expected
-    assert cpu.quota(str(tmp_path / "nowhere")) is None
+        assert host.quota(str(path)) == expected
+    assert host.quota(str(tmp_path / "nowhere")) is None
 
 
 def test_memory_is_what_the_tightest_group_leaves(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tilewise.lab.measurement.terms import terms_of
 from tilewise.lab.statistics.summary import Summary
 from tilewise.launch.events import Done, RankDone
 from tilewise.launch.job import Point, Stop
-from tilewise.machine import network, profile
+from tilewise.machine import host, profile
 from tilewise.machine.model import Cost, Model, Piece
 from tilewise.machine.topology import Core, Topology
 
@@ -277,8 +277,8 @@ def test_links_that_are_real_state_their_speed(tmp_path: Path) -> None:
         (tmp_path / name / "speed").write_text(speed)
         if real:
             (tmp_path / name / "device").mkdir()
-    assert network.links(str(tmp_path)) == {"eth0": 125e6}
-    assert network.links(str(tmp_path / "none")) == {}
+    assert host.links(str(tmp_path)) == {"eth0": 125e6}
+    assert host.links(str(tmp_path / "none")) == {}
 
 
 def measurement(kinds: list[str], found: list[Line], model: Model = NO_MODEL, **told: Any) -> Measurement:

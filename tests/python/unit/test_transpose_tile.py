@@ -11,7 +11,7 @@ from tilewise.files.region import Region
 from tilewise.files.target import Target
 from tilewise.launch import launcher
 from tilewise.machine import profile
-from tilewise.machine.transposition import measure_tile, stored_tile
+from tilewise.machine.machines import measure_tile, stored_tile
 from tilewise.operations.transpose.options import Transpose
 from tilewise.operations.transpose.plan import TILE_FROM
 from tilewise.planning.plan import Plan

@@ -26,7 +26,7 @@ from tilewise.launch.cleanup import Guardian
 from tilewise.launch.constants import devices, no_graphics
 from tilewise.launch.launcher import find_worker
 from tilewise.launch.record import Storage
-from tilewise.machine import allocation, cpu, network, storage, topology
+from tilewise.machine import allocation, host, storage, topology
 from tilewise.machine.facts import Facts, gather
 
 
@@ -154,7 +154,7 @@ def _measurement(
     if ran.error is not None and all(asked):
         raise ran.error
     _require_something(request, asked)
-    links = network.links()
+    links = host.links()
     lines.add_shares(measured_lines, links)
     kept = [Storage(os.path.realpath(request.folder), storage.file_system(request.folder), "")]
     around = environment_of(
@@ -167,7 +167,7 @@ def _measurement(
     )
     told = msgspec.to_builtins(around)
     told["binding"] = _binding(launches, str(told.get("binding", "")))
-    told["caches"] = {f"L{level}": size for level in (1, 2, 3) if (size := cpu.cache_bytes(level))}
+    told["caches"] = {f"L{level}": size for level in (1, 2, 3) if (size := host.cache_bytes(level))}
     told["links"] = links
     if found := sorted({name for line in measured_lines for name in line.devices}):
         told["devices"] = found

@@ -6,7 +6,7 @@ from tilewise.base.units import bytes_text, plural
 from tilewise.lab.measurement.points import ARRAYS, Launch, PlannedPoint
 from tilewise.lab.measurement.request import MeasureRequest
 from tilewise.launch.job import Point, Stop
-from tilewise.machine import cpu
+from tilewise.machine import host
 from tilewise.machine.facts import Facts
 
 OPERATIONS = ("copy", "triad", "read", "write")
@@ -98,5 +98,5 @@ def stop_of(
 
 def _sizes() -> list[int]:
     """The largest array is four times the last cache, within reason, so that no cache answers."""
-    largest = min(max(4 * max(cpu.cache_bytes(level) for level in (1, 2, 3)), 64 * _MIB), 256 * _MIB)
+    largest = min(max(4 * max(host.cache_bytes(level) for level in (1, 2, 3)), 64 * _MIB), 256 * _MIB)
     return [*(step * _KIB for step in _STEPS if step * _KIB < largest), largest]

@@ -20,7 +20,7 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import Format
 from tilewise.files.target import check_holds
 from tilewise.launch.job import Variant
-from tilewise.machine import storage, transposition
+from tilewise.machine import machines, storage
 from tilewise.operations.transpose.cost import (
     BAND,
     PAGE,
@@ -121,12 +121,12 @@ def _tile(task: Task[Transpose], variant: Variant) -> tuple[Variant, Measured | 
     Only where so much is turned in memory by the fast kernel that it is worth the second that it takes.
     """
     source, facts = task.source, task.facts
-    if variant.algorithm == "staged" or variant.kernel != "fast" or facts.elsewhere:
+    if variant.algorithm == "staged" or variant.kernel != "fast" or facts.remote:
         return variant, None
     if source.bytes < TILE_FROM:
         return variant, None
     item, threads = ITEMSIZE[source.dtype], min(variant.ranks * variant.threads, facts.cores)
-    tile = transposition.stored_tile(item, threads, facts)
+    tile = machines.stored_tile(item, threads, facts)
     if tile is None:
         return variant, (item, threads)
     task.why.append(f"tiles of {tile.rows}×{tile.columns} numbers: the fastest measured here")
