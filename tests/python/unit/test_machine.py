@@ -96,7 +96,7 @@ def test_memory_domains_without_processors_do_not_count(tmp_path: Path) -> None:
 
 
 def test_container_quotas(tmp_path: Path) -> None:
-    path = tmp_path / "host.max"
+    path = tmp_path / "cpu.max"
     for text, expected in (("max 100000\n", None), ("150000 100000\n", 2), ("50000 100000\n", 1)):
         path.write_text(text)
         assert host.quota(str(path)) == expected
