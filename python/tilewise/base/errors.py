@@ -41,7 +41,7 @@ _KEPT = "\n\t\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
 
 
 def advice_for(number: int) -> str:
-    """What to do about a file or disk that failed with errno `number` (0: not known)."""
+    """Return advice on a file or disk that failed with errno `number` (0: not known)."""
     return BY_ERRNO.get(number, _DISK_ADVICE)
 
 
@@ -85,7 +85,7 @@ class TilewiseError(Exception):
         return clean("\n".join(lines))
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython and Jupyter print: the caller's lines, the message, the advice; no lines of ours."""
+        """Return what Jupyter prints: the caller's lines, the message, the advice; no lines of ours."""
         from IPython import get_ipython  # type: ignore[import-not-found, unused-ignore]
 
         shown = get_ipython().InteractiveTB.structured_traceback(  # type: ignore[no-untyped-call, unused-ignore]
@@ -153,5 +153,5 @@ def one_line(error: BaseException) -> str:
 
 
 def disk_failure(what: str, error: OSError) -> RunError:
-    """What to raise where the file system failed; `what` begins the sentence."""
+    """Return the error of a failed file system; `what` begins the sentence."""
     return RunError(f"{what}: {one_line(error)}", advice_for(error.errno or 0))

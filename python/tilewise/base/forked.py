@@ -1,4 +1,4 @@
-"""Does work in a copy of this process: a library in a call hears no signals, and takes what it likes."""
+"""Work in a copy of this process: a library in a call hears no signals, and takes what it likes."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _work(work: Callable[[], None], writer: int, bounds: Bounds | None) -> NoRet
 
 
 def _bind(bounds: Bounds) -> None:
-    """From now on what asks for more fails at once. Files that are mapped do not count."""
+    """Limit this process, so that asking for more fails at once. Files that are mapped do not count."""
     with open("/proc/self/statm", encoding="ascii") as file:
         held = int(file.read().split()[5]) * resource.getpagesize()
     for kind, most in (

@@ -51,7 +51,7 @@ def _meminfo(proc: str, field: str = "MemAvailable:") -> int | None:
 
 
 def _group_rooms(proc: str, cgroup: str) -> list[int]:
-    """What each control group above us leaves: its limit minus its use, file cache not counted."""
+    """Bytes that each control group above us leaves: its limit minus its use, file cache not counted."""
     rooms = []
     for folder, limit_name, usage_name, prefix in _groups(proc, cgroup):
         limit = _number(f"{folder}/{limit_name}")

@@ -28,7 +28,7 @@ _MORE = 4  # bytes for what may come behind the ending
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """One job of one process. `place` tells process tables apart, `boot` the starts of machines.
+    """Job of a process. `place` tells process tables apart, `boot` the starts of machines.
 
     `started` is in clock ticks since the boot: with it a pid that was given again is not mistaken.
     """
@@ -42,11 +42,11 @@ class Owner(msgspec.Struct, frozen=True):
 
     @property
     def identity(self) -> str:
-        """What stands in the names of its files."""
+        """Identity in the names of its files."""
         return f"{self.host}-{self.place}-{self.boot}-{self.pid}-{self.started:x}-{self.token}"
 
     def is_dead(self, path: str = "", own_disk: bool = False) -> bool:
-        """Whether it surely lives no more; of another machine's, or another container's, that is not known.
+        """Return whether it surely has ended; of other machines and containers that is not known.
 
         An earlier boot of this machine cannot be told from that of a clone, but for `path` on its `own_disk`,
         to which no other machine writes: what has not changed since this boot is of an earlier one.
@@ -60,17 +60,17 @@ class Owner(msgspec.Struct, frozen=True):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it is of another boot, machine or container, so that it cannot be looked for."""
+        """Return whether it is of another boot, machine or container, so that it cannot be looked for."""
         return (self.place, self.boot) != _here()
 
     @property
     def is_me(self) -> bool:
-        """Whether it is this very process."""
+        """Return whether it is this very process."""
         mine = (os.getpid(), _started(os.getpid()) or 0)
         return not self.is_foreign and (self.pid, self.started) == mine
 
     def text(self) -> str:
-        """For messages."""
+        """Return `pid 7 on node3`, for messages."""
         return f"pid {self.pid} on {self.host}"
 
 
@@ -86,7 +86,7 @@ class Hidden(msgspec.Struct, frozen=True):
 
     @property
     def cut(self) -> bool:
-        """Whether `base` may be the beginning of a longer name."""
+        """Return whether `base` may be the beginning of a longer name."""
         return len(os.fsencode(self.base)) > _room(f".{self.owner.identity}.part") - _MORE
 
 
@@ -104,7 +104,7 @@ def owner_of(identity: str) -> Owner | None:
 
 
 def hidden(entry: str) -> Hidden | None:
-    """What an entry of a folder is by its name; None where it is no hidden file of a job."""
+    """Parse the name of an entry of a folder; None where it is no hidden file of a job."""
     match = _HIDDEN.fullmatch(entry)
     if match is None:
         return None
@@ -145,7 +145,7 @@ def _here() -> tuple[str, str]:
 
 
 def _is_gone(pid: int, started: int) -> bool:
-    """Whether process `pid`, which began then, is no more; one that may not be looked at lives."""
+    """Return whether process `pid`, which began then, is no more; one that may not be looked at lives."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

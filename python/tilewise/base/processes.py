@@ -54,7 +54,7 @@ def environment(pid: int) -> dict[str, str]:
 
 
 def is_traced(pid: int) -> bool:
-    """Whether a debugger holds `pid`."""
+    """Return whether a debugger holds `pid`."""
     try:
         with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
             return any(line.startswith("TracerPid:") and line.split()[1] != "0" for line in file)
@@ -63,7 +63,7 @@ def is_traced(pid: int) -> bool:
 
 
 def has_buried(pid: int) -> bool:
-    """Whether `pid` has waited for a child that had ended: that one's page faults then count as its."""
+    """Return whether `pid` has waited for a child that had ended, whose page faults then count as its."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             return file.read().rpartition(") ")[2].split()[8] != "0"
@@ -72,7 +72,7 @@ def has_buried(pid: int) -> bool:
 
 
 def memory_kills() -> int:
-    """How many processes the kernel of this host has killed because there was no memory left."""
+    """Return how many processes the kernel of this host has killed because there was no memory left."""
     try:
         with open("/proc/vmstat", encoding="ascii") as file:
             return next((int(line.split()[1]) for line in file if line.startswith("oom_kill ")), 0)
@@ -81,7 +81,7 @@ def memory_kills() -> int:
 
 
 def marked(mark: str) -> list[psutil.Process]:
-    """Those in whose environment `mark` stands: what a child has started, wherever it hangs by now."""
+    """Processes with `mark` in their environment: what a child has started, whatever its parent is by now."""
     import psutil
 
     name, _, value = mark.partition("=")
@@ -94,12 +94,12 @@ def marked(mark: str) -> list[psutil.Process]:
 
 
 def any_marked(name: str, begin: str) -> bool:
-    """Whether there is a process in whose environment the variable `name` begins so."""
+    """Return whether there is a process in whose environment the variable `name` begins so."""
     return any(environment(pid).get(name, "").startswith(begin) for pid in _others())
 
 
 def _others() -> Iterator[int]:
-    """All processes but this one."""
+    """PIDs of all processes but this one."""
     for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if entry.isdigit() and int(entry) != os.getpid():
             yield int(entry)
@@ -114,7 +114,7 @@ def pidfd(pid: int) -> int | None:
 
 
 def death_signal() -> Callable[[], object]:
-    """What a child calls to be killed when its parent dies; it is one system call, safe behind a fork."""
+    """Return a call by which a child is killed when its parent dies: one system call, safe after a fork."""
     return functools.partial(_prctl(), _PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -150,7 +150,7 @@ def end_tree(child: subprocess.Popen[bytes], others: Iterable[int], program: str
 
 
 def outliving(pids: Iterable[int], program: str, patience: float) -> list[psutil.Process]:
-    """Those of `pids` that are really `program` and still live after `patience` seconds.
+    """Processes of `pids` that are really `program` and still live after `patience` seconds.
 
     Patience is for ranks that leave MPI later than the one we waited for: killing them would fail the job.
     """
@@ -198,7 +198,7 @@ def _tree(pid: int) -> list[psutil.Process]:
 
 
 def _gone(left: Callable[[], list[psutil.Process]], seconds: float) -> bool:
-    """Whether nothing is left within `seconds`; a zombie counts as gone."""
+    """Return whether nothing is left within `seconds`; a zombie counts as gone."""
     deadline = time.monotonic() + seconds
     while left():
         if time.monotonic() > deadline:
@@ -218,7 +218,7 @@ def _kill(left: Callable[[], list[psutil.Process]]) -> None:
 
 @contextlib.contextmanager
 def _adopting() -> Iterator[None]:
-    """What loses its parent below us meanwhile becomes our child, and is not lost from sight."""
+    """Adopt what loses its parent below us meanwhile, so that it is not lost from sight."""
     prctl = _prctl()
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
     try:

@@ -1,4 +1,4 @@
-"""Finds the programs that are built with the package, and says how its command is started."""
+"""Programs that are built with the package, and packages that are not installed with it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import os
 import sys
 import sysconfig
 from collections.abc import Sequence
+from typing import Any
+
+from tilewise.base.errors import UsageError
 
 
 def command(words: Sequence[str]) -> list[str]:
-    """`tilewise words…` by this Python, which takes no module from the folder that it is started in."""
+    """Return `tilewise words…` by this Python, with no modules from the folder that it is started in."""
     return [sys.executable, "-P", "-m", "tilewise", *words]
 
 
 def places(name: str) -> list[str]:
-    """Every place where the installed package's program `name` may lie, best first."""
+    """Return every place where the installed package's program `name` may lie, best first."""
     import tilewise
 
     # An editable install keeps the sources and the built files in two folders.
@@ -24,5 +27,21 @@ def places(name: str) -> list[str]:
 
 
 def first(paths: list[str]) -> str | None:
-    """The first of `paths` that can be executed, or None."""
+    """Return the first of `paths` that can be executed, or None."""
     return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)
+
+
+def optional(module: str, extra: str, what: str) -> Any:
+    """Return the module called `module`, which installing `extra` brings.
+
+    Where it is missing, raises UsageError that tells how to get it; `what` needs it, and begins the sentence.
+    """
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise UsageError(
+            f"{what} needs the package {package}, which is not installed", f"pip install 'tilewise[{extra}]'"
+        ) from None

@@ -1,4 +1,4 @@
-"""What a file has besides its content: owner, rights, access list and other attributes, which outlive it."""
+"""Rights of a file, its owner, access list and other attributes, handed on to what replaces it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OF_CONTENT = ("security.capability", "security.evm", "security.ima")
 
 
 def hand_on(old: str, new: str, inode: int = 0) -> None:
-    """Gives `new`, which we made, what `old` has, as far as the system lets us. Raises nothing.
+    """Give `new`, which we made, what `old` has, as far as the system lets us. Raises nothing.
 
     With an `inode`, `new` must still be that one. Where the group or the access list cannot be kept, the
     group that the file then has gets no more rights than everybody; nothing that runs as its owner stays so.

@@ -42,7 +42,7 @@ def opened(folder: str, at: int | None = None) -> Iterator[int]:
 
 
 def other_owner(path: str) -> str:
-    """Who owns what lies at `path`, in words; empty where that is us. Raises OSError."""
+    """Name the owner of what lies at `path`; empty where that is us. Raises OSError."""
     user = os.lstat(path).st_uid
     if user == os.geteuid():
         return ""

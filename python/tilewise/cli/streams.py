@@ -20,8 +20,8 @@ import msgspec
 from tilewise.base.declare import Flag, Flags, Value
 from tilewise.base.errors import RunError, TilewiseError, UsageError, disk_failure, warning_line
 from tilewise.base.owner import new_owner, part_path
-from tilewise.base.pipes import pour
 from tilewise.base.staging import replace_or_fail
+from tilewise.base.streams import pour
 from tilewise.files.formats import FORMATS
 from tilewise.files.target import check_folder
 from tilewise.launch.record import Record, encode

@@ -20,7 +20,7 @@ START = "run again with -v to see what MPI printed, and tilewise doctor"
 
 
 class _Cause(NamedTuple):
-    """What is said where `seen` was printed, in which `{0}` is what its first group found.
+    """A cause, told by `seen` in the output; in `message` and `advice` `{0}` is its first group.
 
     `wrong`: the request is, not the run. `address`: the first group is one, and a name says more.
 
@@ -28,7 +28,7 @@ class _Cause(NamedTuple):
     """
 
     seen: str
-    said: str
+    message: str
     advice: str
     wrong: bool = False
     address: bool = False
@@ -206,7 +206,7 @@ def known(chatter: Sequence[str], start: Start | None) -> TilewiseError | None:
             if cause.address:
                 groups[0] = _named(groups[0])
             kind = UsageError if cause.wrong else RunError
-            return kind(cause.said.format(*groups, **fields), cause.advice.format(*groups, **fields))
+            return kind(cause.message.format(*groups, **fields), cause.advice.format(*groups, **fields))
     return None
 
 
@@ -229,12 +229,12 @@ def last_words(chatter: Sequence[str]) -> str:
 
 
 def is_waiting(line: str) -> bool:
-    """Whether a batch system says by this line that it lets us wait."""
+    """Return whether a batch system says by this line that it lets us wait."""
     return _WAITS.match(line) is not None
 
 
 def too_late(outcome: Outcome, begun: str, start: Start | None) -> RunError:
-    """Of ranks that had not all started when there was no more time, which `begun` tells."""
+    """Return the error of ranks that had not all started in time, which `begun` tells."""
     if (cause := known(outcome.chatter, start)) is not None:
         return RunError(f"{begun}: {cause.message}", cause.advice)
     awaited = "MPI's start" if start is None else start.launcher.awaited(start)
@@ -244,8 +244,8 @@ def too_late(outcome: Outcome, begun: str, start: Start | None) -> RunError:
     )
 
 
-def died(outcome: Outcome, message: str, start: Start | None) -> TilewiseError:
-    """Of a launcher that ended with `message` before the ranks had started, by an exit code."""
+def launcher_ended(outcome: Outcome, message: str, start: Start | None) -> TilewiseError:
+    """Return the error of a launcher that ended by an exit code, with `message`, before ranks had started."""
     if (cause := known(outcome.chatter, start)) is not None:
         return cause
     text = "\n".join(outcome.chatter)
@@ -254,12 +254,12 @@ def died(outcome: Outcome, message: str, start: Start | None) -> TilewiseError:
         why = re.sub(r"^\S+\(\d+\)[.: ]*", "", reason)
         return short_of(outcome, f"MPI could not start on rank {match[1]}: {why}")
     if start is not None and start.chosen and not start.launcher.known:
-        return nothing(outcome, start)
+        return no_launcher(outcome, start)
     return short_of(outcome, message + _words(outcome))
 
 
-def nothing(outcome: Outcome, start: Start) -> UsageError:
-    """Of a launcher of the user's that was none, whatever its exit code."""
+def no_launcher(outcome: Outcome, start: Start) -> UsageError:
+    """Return the error of a --launcher that was none, whatever its exit code."""
     mine = NAMES.get(start.family, "the worker's MPI")
     return UsageError(
         f"--launcher {start.chosen!r} started no ranks, and ended with exit code {outcome.returncode}"
@@ -268,8 +268,8 @@ def nothing(outcome: Outcome, start: Start) -> UsageError:
     )
 
 
-def lost(outcome: Outcome, start: Start | None) -> TilewiseError:
-    """Of a launcher that waits for a process of its own, or for a rank on another host, which has gone."""
+def lost_at_start(outcome: Outcome, start: Start | None) -> TilewiseError:
+    """Return the error of a launcher that waits for a process of its own, or a remote rank, that has gone."""
     if outcome.first_host:
         return known(outcome.chatter, start) or RunError(
             f"a rank on {outcome.first_host} ended before all ranks had started{_words(outcome)}",

@@ -88,7 +88,7 @@ class Feed:
                 stream.close()
 
     def resume(self, selector: selectors.BaseSelector) -> None:
-        """Once rank 0 has read more."""
+        """Go on with writing once rank 0 has read more."""
         if self._waits and self._sent < self.read_there + self._ahead:
             self._waits = False
             assert self._stream is not None, "it has begun"
@@ -116,7 +116,7 @@ def close_streams(child: subprocess.Popen[bytes]) -> None:
 
 
 def _dismiss(lines: Lines, outcome: Outcome, patience: float) -> None:
-    """Has all ranks leave a job that has failed, the one that said so last: it aborts the job if need be."""
+    """Ask all ranks to leave a failed job, the one that said so last: it aborts the job if need be."""
     said = outcome.failed or outcome.signalled
     if said is None:
         lines.dismiss(None, patience)

@@ -71,7 +71,7 @@ def sweep(folder: str = FOLDER) -> list[str]:
 
 
 def _remove_folder(path: str) -> bool:
-    """Whether `path` was a folder of this user's that nobody had locked; it is gone then."""
+    """Return whether `path` was a folder of this user's that nobody had locked; it is gone then."""
     import shutil
 
     try:
@@ -91,7 +91,7 @@ def _remove_folder(path: str) -> bool:
 
 
 def _remove(path: str, age: float) -> bool:
-    """Whether `path` was this user's, as old as that, and held by nobody; it is gone then."""
+    """Return whether `path` was this user's, as old as that, and held by nobody; it is gone then."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -136,7 +136,7 @@ class Guardian:
         self.tell(claims)
 
     def tell(self, claims: Sequence[Claim]) -> None:
-        """From here on these are the claims; they are known over there before anything else is done here."""
+        """Replace the claims; the guardian has them before anything else is done here."""
         self._say(msgspec.json.encode(list(claims)) + b"\n")
 
     def dismiss(self) -> None:

@@ -90,7 +90,7 @@ def _built(named: str | None) -> tuple[str, dict[str, Any]] | None:
 
 
 def _places() -> list[str]:
-    """Where it may lie, best first: beside the worker, else where the package's own would."""
+    """Return places of build.json, best first: beside the worker, else where the package's would lie."""
     programs = [*filter(None, [worker.find()]), *worker.candidates(), *worker.places()]
     return [os.path.join(os.path.dirname(program), worker.FACTS) for program in programs]
 
@@ -112,7 +112,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Devices(msgspec.Struct, frozen=True, kw_only=True):
-    """What the driver of graphics processors says: the CUDA that it offers, and `trouble` if there is none.
+    """Answer of the driver of graphics processors: the CUDA that it offers, and `trouble` if there is none.
 
     `simulated`: it is the driver of the tests.
     """
@@ -124,7 +124,7 @@ class Devices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def describe(path: str) -> tuple[dict[str, Any] | None, str]:
-    """What the worker at `path` says of itself; None, and its last words, where it cannot be started."""
+    """Return the worker's own description; None, and its last words, where it cannot be started."""
     try:
         said = subprocess.run(
             [path, "--describe"], capture_output=True, text=True, timeout=_PATIENCE, check=False
@@ -138,7 +138,7 @@ def describe(path: str) -> tuple[dict[str, Any] | None, str]:
 
 
 def devices(path: str) -> Devices:
-    """What graphics processors the worker at `path` finds here; this opens their driver."""
+    """Return the graphics processors that the worker at `path` finds here; this opens their driver."""
     try:
         said = subprocess.run(
             [path, "--devices"], capture_output=True, text=True, timeout=_PATIENCE, check=False
@@ -154,5 +154,5 @@ def devices(path: str) -> Devices:
 
 
 def no_graphics(found: Devices) -> str:
-    """Why there are no buffers on a graphics processor; empty where there are."""
+    """Return why there are no buffers on a graphics processor; empty where there are."""
     return "" if found.devices else f"no graphics processor ({found.trouble})"

@@ -1,4 +1,4 @@
-"""Says in one message why a run failed: what the ranks reported, or which of them died and how."""
+"""Diagnosis of a failed run in one message: what the ranks reported, or which of them died and how."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def advice_of_signal(number: int) -> str:
 
 
 def survived(event: Survived) -> str:
-    """That ranks have died, and how many go on."""
+    """Return a warning that ranks have died, and how many go on."""
     who = listing([f"rank {rank}" for rank in event.lost])
     goes = "goes on" if event.ranks == 1 else "go on"
     return f"{who} died; {plural(event.ranks, 'rank')} {goes} with what is done"
@@ -122,11 +122,13 @@ def _what_happened(outcome: Outcome, timeout: float | None, start: Start | None)
             "run again; with -v to see what the ranks print, if it happens again",
         )
     if outcome.lost is not None:
-        return causes.lost(outcome, start) if outcome.started is None else _lost(outcome, outcome.lost)
+        return (
+            causes.lost_at_start(outcome, start) if outcome.started is None else _lost(outcome, outcome.lost)
+        )
     if outcome.returncode != 0:
         return _died(outcome, start)
     if outcome.record is None and outcome.started is None and start is not None and start.chosen:
-        return causes.nothing(outcome, start)
+        return causes.no_launcher(outcome, start)
     if outcome.record is None:
         return RunError("the ranks ended without a result", "run again with -v to see what they printed")
     return None
@@ -147,7 +149,7 @@ def _reported(outcome: Outcome, failed: Failed, start: Start | None) -> Tilewise
 
 
 def _our_launcher(start: Start) -> str:
-    """What starts ranks that the worker's MPI knows for its own."""
+    """Return a command that starts ranks which the worker's MPI knows for its own."""
     slurm_type = slurm.SPOKEN.get(start.family, ("",))[0]
     if start.launcher.joined and slurm_type and join.in_step(start.environment):
         return f"srun --mpi={slurm_type} -n {start.ranks} tilewise …"
@@ -187,7 +189,7 @@ def _timed_out(outcome: Outcome, timeout: float | None, start: Start | None) -> 
 
 
 def _launcher_stopped(pids: list[int]) -> RunError:
-    """What ranks say, and news of their end, come through these processes."""
+    """Return the error of a job whose messages come through these stopped processes."""
     who = f"the launcher (pid {listing([str(pid) for pid in pids])})"
     return RunError(f"{who} was stopped by a signal; all ranks were ended", STOPPED)
 
@@ -224,7 +226,7 @@ def _died(outcome: Outcome, start: Start | None) -> TilewiseError:
     done = " after its result was made" if outcome.record is not None else ""
     message = f"{who} ended with exit code {outcome.returncode}{done}"
     if outcome.started is None:
-        return causes.died(outcome, message, start)
+        return causes.launcher_ended(outcome, message, start)
     said = causes.last_words(outcome.chatter)
     printed = f"; last output: {said}" if said else ""
     return RunError(message + printed, "run again with -v to see what the ranks printed")
@@ -249,7 +251,7 @@ def _killed(outcome: Outcome, who: str, number: int, phase: str, start: Start | 
 
 
 def _victim(outcome: Outcome, text: str) -> tuple[str, int | None]:
-    """Who died, and of which signal: from the launcher's banner, else from the child's own exit."""
+    """Return who died, and of which signal: by the launcher's banner, else by the child's own exit."""
     if match := _OPEN_MPI.search(text):
         return outcome.rank_name(int(match[1])), int(match[4])
     if match := _OPEN_MPI_5.search(text):
@@ -284,7 +286,7 @@ def _victim(outcome: Outcome, text: str) -> tuple[str, int | None]:
 
 
 def _srun_signal(text: str, rank: int | None) -> int | None:
-    """Of which signal srun says that this rank died."""
+    """Return the signal of which this rank died, as srun says."""
     numbers = {"Killed": 9, "Terminated": 15, "Segmentation fault": 11, "Aborted": 6}
     said = (match for match in _SRUN.finditer(text) if int(match[1]) == rank)
     return next((numbers.get(match[2]) for match in said), None)

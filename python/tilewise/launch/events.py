@@ -31,20 +31,20 @@ class RankDone(RankPlace):
 
 
 class Started(msgspec.Struct, tag="started", tag_field="event"):
-    """All ranks are there and bound."""
+    """Event: all ranks are there and bound."""
 
     ranks: list[RankPlace]
 
 
 class Progress(msgspec.Struct, tag="progress", tag_field="event"):
-    """How far a phase is, 0 to 1."""
+    """Event: how far a phase is, 0 to 1."""
 
     phase: str
     done: float
 
 
 class Reading(msgspec.Struct, tag="reading", tag_field="event"):
-    """How much of a long job rank 0 has read, in bytes: more of it may come."""
+    """Event: the bytes of a long job that rank 0 has read; more of it may come."""
 
     bytes: int
 
@@ -56,14 +56,14 @@ class Snapshot(msgspec.Struct, tag="snapshot", tag_field="event"):
 
 
 class Survived(msgspec.Struct, tag="survived", tag_field="event"):
-    """All ranks that have died so far, by their first numbers; the `ranks` that live go on with the job."""
+    """Event: all ranks that have died so far, by their first numbers; the `ranks` that live go on."""
 
     lost: list[int]
     ranks: int
 
 
 class Failed(msgspec.Struct, tag="error", tag_field="event"):
-    """Why the job failed.
+    """Event: the job failed.
 
     `usage` and `memory` mean that the request was wrong, `verification` that the output is. `errno`: the
     system's number where that is the cause, else 0. `aborts`: other ranks do not know of it, and the rank is
@@ -87,7 +87,7 @@ class Signalled(msgspec.Struct, tag="signal", tag_field="event"):
 
 
 class Beat(msgspec.Struct, tag="beat", tag_field="event"):
-    """That rank lives, and is in `phase`, empty outside of a job.
+    """Event: the rank lives, and is in `phase`, empty outside of a job.
 
     `moved`: since the last beat it did something that a rank which waits for others does not do. `call` is
     the call of MPI that it is in, `waits` the system call and its file that it has waited in for seconds.
@@ -103,7 +103,7 @@ class Beat(msgspec.Struct, tag="beat", tag_field="event"):
 
 
 class Verification(msgspec.Struct):
-    """What the proof said, of `share` of the result: below 1, `passed` speaks of no more than that.
+    """Verdict on `share` of the result: below 1, `passed` speaks of no more than that.
 
     `unchecked` says in words what the proof took for granted.
     """
@@ -123,7 +123,7 @@ class Verification(msgspec.Struct):
 
 
 class Loss(msgspec.Struct):
-    """What the numbers of a text lost, which is one of the job's inputs; `line` and `column` of the first.
+    """Loss of precision in the text of an input; `line` and `column` of the first number.
 
     `kind`: integers beyond 2⁵³ were `rounded`, or numbers beyond the type became infinite (`overflow`).
     """
@@ -136,7 +136,7 @@ class Loss(msgspec.Struct):
 
 
 class SliceDone(msgspec.Struct):
-    """What there is to say of one slice of a stack."""
+    """Result of one slice of a stack."""
 
     result: dict[str, Any] = {}
     verification: Verification | None = None
@@ -144,7 +144,7 @@ class SliceDone(msgspec.Struct):
 
 
 class Done(msgspec.Struct, tag="record", tag_field="event"):
-    """What was done; lists have one number a rank, times are seconds. `exchange` is the one that was used.
+    """Event: the job is done; lists have one number a rank, in seconds. `exchange` is the one that was used.
     Of a stack, `slices` have what is said of each."""
 
     ranks: list[RankDone]

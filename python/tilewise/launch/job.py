@@ -11,7 +11,7 @@ PROTOCOL = 15
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
-    """How a job is done; names as on the command line, never `auto`. `grid` is rows × columns of ranks.
+    """Way to do a job; names as on the command line, never `auto`. `grid` is rows × columns of ranks.
     `between_nodes` is the exchange where the ranks turn out to be on several nodes; empty: as said.
 
     Of a transposition: `root_write` is how rank 0 of `gather` writes, `tile` the rows and columns of the tile
@@ -48,7 +48,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stencil(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stencil computes. `weights` are (2·radius + 1)² numbers, row by row.
+    """Options of a stencil. `weights` are (2·radius + 1)² numbers, row by row.
 
     Input and output are `planes` matrices, one above the other. After every `snapshot_every` sweeps but the
     last the state goes to the next of `snapshots`. `until_change` (0: never) ends the sweeps early; it is
@@ -69,7 +69,7 @@ class Stencil(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Svd(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a singular value decomposition is computed, and where it goes.
+    """Options of a singular value decomposition: the part that is computed, and where it goes.
 
     `components` K (0: all min(M, N)); with `energy` above 0 the most there may be. `max_sweeps` and
     `off_squares` (of what squares beside the diagonal of AᵀA sum to, where sweeps end; 0: as the tolerance
@@ -117,7 +117,7 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Convert(msgspec.Struct, frozen=True, kw_only=True):
-    """What of its input a conversion takes: from `row` and `column` on, as much as the output has room for.
+    """Part of its input that a conversion takes: from `row` and `column` on, as much as fills the output.
 
     Each number is multiplied by `scale`, None: stays as it is.
     """
@@ -148,7 +148,7 @@ class Saved(msgspec.Struct, frozen=True):
 
 
 class Journal(msgspec.Struct, frozen=True, kw_only=True):
-    """Where ranks write down what of the output stands in its part file, and what earlier starts wrote there.
+    """Journal of the finished parts of the output's part file, by ranks of this start and of earlier ones.
 
     `start` is how many there were. With `slots` states are kept in these two files in turn, `every` so many
     seconds, 0: only when the job is asked to end; `saved` are those that are there, the newest first. The
@@ -213,7 +213,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True):
-    """What is measured in one launch: `points`, in this order.
+    """Measurement in one launch: `points`, in this order.
 
     `cpus`: the core of each rank, taken in turn; empty: as the job's `bind` and `place` say.
     """
@@ -224,7 +224,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StagedOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """What the front made for this job, at a `path` that nothing else has; `bytes` is its size, -1: a folder.
+    """File that the front made for this job, at a new `path`; `bytes` is its size, -1: a folder.
 
     `name` is for messages. With `root` only rank 0 has to do with it.
     """
@@ -251,7 +251,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """What hosts must have in common with the front's before any work.
+    """Facts that hosts must share with the front's before any work.
 
     `view` is the front's `file_view`. `memory` bytes are what `node_ranks` ranks need on their node (0: not
     known), of which `percent` of what is available there may be taken.
@@ -267,7 +267,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do, where the data are, and how; the worker decides nothing that could stand here.
+    """Job of the worker, which decides nothing that could stand here.
 
     `constants` is the digest of the worker's constants that the plan went by; 0: there were none. `queue`: of
     tiles that ranks do on their own, whoever is idle takes the next; else each has its own from the start.

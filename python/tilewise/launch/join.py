@@ -31,17 +31,17 @@ class Join(NamedTuple):
 
     @property
     def nodes(self) -> int:
-        """How many nodes the ranks are on, as far as the launcher tells; else 1."""
+        """Return how many nodes the ranks are on, as far as the launcher tells; else 1."""
         return -(-self.size // self.local) if self.local > 0 else 1
 
     @property
     def remote(self) -> bool:
-        """Whether ranks are on other nodes, or may be."""
+        """Return whether ranks are on other nodes, or may be."""
         return self.local != self.size
 
 
 def in_step(environment: Mapping[str, str]) -> bool:
-    """Whether we are in a step that `srun` started: no batch script, no shell of `salloc`."""
+    """Return whether we are in a step that `srun` started: no batch script, no shell of `salloc`."""
     step = environment.get("SLURM_STEP_ID", "")
     return step.isdigit() and int(step) < _OWN_STEPS
 
@@ -64,7 +64,7 @@ def detect(environment: Mapping[str, str]) -> Join | None:
 
 
 def _in_shell(environment: Mapping[str, str]) -> bool:
-    """Whether somebody typed us into `srun --pty bash`: that is a step's first task, and no rank of a job.
+    """Return whether somebody typed us into `srun --pty bash`: a step's first task, and no rank of a job.
 
     A shell that heeds a terminal gives each command a process group of its own; a script, or a step within,
     which has inherited the variable, does not.
@@ -88,7 +88,7 @@ def _local(environment: Mapping[str, str], size: int) -> int:
 
 
 def foreign(join: Join, mpi: str) -> bool:
-    """Whether the ranks were started by a launcher that the worker's MPI library cannot understand.
+    """Return whether the ranks were started by a launcher that the worker's MPI library cannot understand.
 
     The wheel knows PMI, which hydra and `srun --mpi=pmi2` speak; a site's MPI may know whatever its site has.
     """
@@ -96,7 +96,7 @@ def foreign(join: Join, mpi: str) -> bool:
 
 
 def follow(join: Join, is_job: bool) -> int:
-    """What every rank but the first does: becomes the worker of a job, else leaves. Returns an exit code.
+    """Do the part of every rank but the first: become the worker of a job, else leave. Returns an exit code.
 
     Says nothing, as rank 0 does the talking; only what keeps the worker from starting on this node among
     others does nobody else know.
@@ -123,7 +123,7 @@ def follow(join: Join, is_job: bool) -> int:
 
 
 def _leave(trouble: str) -> int:
-    """Says, once a node, why its ranks cannot be, and ends all, who would wait for them."""
+    """Say, once a node, why its ranks cannot start, and end all others, which would wait for them."""
     local = ("SLURM_LOCALID", "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK")
     if all(os.environ.get(key, "0") == "0" for key in local):
         print(f"tilewise: {trouble}\n  try: the same tilewise on every host", file=sys.stderr, flush=True)
@@ -133,7 +133,7 @@ def _leave(trouble: str) -> int:
 
 
 def end_all() -> None:
-    """Sees to it that our end is that of the other ranks, who would wait for us.
+    """End all ranks of the job, which would wait for us.
 
     srun without -K ends nothing by itself, nor does hydra for a rank on another host that never started MPI:
     so we say what MPI_Abort says to it.

@@ -54,7 +54,7 @@ exit 2
 
 
 class Launcher:
-    """What differs between kinds of launchers; each class below overrides what is not as it stands here."""
+    """Kind of launcher; each class below overrides what differs from this one."""
 
     name = "unknown"
     family = ""  # the MPI library that it belongs to; empty: any
@@ -266,7 +266,7 @@ class Worker(msgspec.Struct, frozen=True):
 
     @property
     def mpi(self) -> str:
-        """Where its MPI library is from: `wheel` (the mpich package of this Python) or `site`."""
+        """Origin of its MPI library: `wheel` (the mpich package of this Python) or `site`."""
         return self.build.get("mpi", "wheel")
 
     @property

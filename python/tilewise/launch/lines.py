@@ -32,7 +32,7 @@ import msgspec
 from tilewise.launch import constants
 from tilewise.launch.worker import FRONT
 
-_HERE, _ELSEWHERE = 256, 4096  # ranks that are let in
+_LOCAL, _REMOTE = 256, 4096  # ranks that are let in
 _STRANGERS = 256  # of these, callers at a time that have yet to say who they are
 _GREETING, _GREETED_IN = 512, 5.0  # bytes and seconds in which they say it
 _ATTEMPTS = 8  # to find a port that is free on several addresses
@@ -57,7 +57,7 @@ class Pieces:
         self.rest = bytearray()  # of a line that has not ended
 
     def lines(self, data: bytes) -> list[bytes]:
-        """Those that end with `data`."""
+        """Return the lines that end within `data`."""
         *ended, rest = data.split(b"\n")
         if ended:
             ended[0] = bytes(self.rest) + ended[0]
@@ -68,7 +68,7 @@ class Pieces:
 
 class _Line(msgspec.Struct):
     socket: _socket.socket
-    elsewhere: bool
+    remote: bool
     host: str = ""
     pid: int = 0  # 0: it has yet to say who it is
     pieces: Pieces = msgspec.field(default_factory=Pieces)
@@ -76,7 +76,7 @@ class _Line(msgspec.Struct):
 
 
 class Lines:
-    """All doors, and the connections of those who came in. `elsewhere`: ranks may be on other hosts.
+    """Listening sockets, and the connections of ranks. `remote`: ranks may be on other hosts.
 
     `on_line` hears each line that a rank sends: beats, and what a launcher's terminal is not to show. `hosts`
     are where ranks are, empty where nobody knows.
@@ -86,7 +86,7 @@ class Lines:
         self,
         run: str,
         ranks: int,
-        elsewhere: bool,
+        remote: bool,
         on_line: Callable[[bytes], None],
         hosts: Sequence[str] = (),
     ) -> None:
@@ -97,21 +97,21 @@ class Lines:
         self._strangers: dict[int, float] = {}  # when each called, the first one first
         self._token = os.urandom(16).hex()
         self._doors: dict[int, tuple[_socket.socket, bool]] = {}
-        self._room = {False: _HERE, True: _ELSEWHERE}
+        self._room = {False: _LOCAL, True: _REMOTE}
         self._lost = False
         self._ranks, self._left, self._announced = ranks, 0, 0
         self.environment: dict[str, str] = {}
         if (here := _abstract(run)) is not None:
             self._doors[here.fileno()] = here, False
-        ways = _ways(hosts) if elsewhere else ()
-        if elsewhere and (doors := _tcp(ways)):
+        ways = _ways(hosts) if remote else ()
+        if remote and (doors := _tcp(ways)):
             self._doors |= {door.fileno(): (door, True) for door in doors}
-            self._room[True] = min(_ELSEWHERE, _descriptors() - _HERE - _SPARED)
+            self._room[True] = min(_REMOTE, _descriptors() - _LOCAL - _SPARED)
             port = str(doors[0].getsockname()[1])
             self.environment[FRONT] = " ".join([self._token, port, *(ways or _addresses())])
 
     def listen(self, selector: selectors.BaseSelector) -> None:
-        """From now on the selector wakes for what comes."""
+        """Register all sockets with `selector`."""
         self._selector = selector
         for descriptor in self._doors:
             self._listen_to(descriptor)
@@ -142,7 +142,7 @@ class Lines:
 
     @staticmethod
     def _gone(lines: list[_Line], late: float) -> bool:
-        """Whether those have left by then, as they are asked to."""
+        """Ask the ranks of these connections to leave, and return whether they have by then."""
         with selectors.DefaultSelector() as selector:
             for line in lines:
                 with contextlib.suppress(OSError):
@@ -177,12 +177,12 @@ class Lines:
 
     @property
     def over(self) -> bool:
-        """Whether every rank held a connection and has ended it, in whatever way."""
+        """Return whether every rank held a connection and has ended it, in whatever way."""
         return self._left >= self._ranks
 
     @property
     def all_left(self) -> bool:
-        """Whether every rank has ended, and had said before that it was done."""
+        """Return whether every rank has ended, and had said before that it was done."""
         return self._announced >= self._ranks
 
     def closed(self) -> list[int]:
@@ -248,10 +248,10 @@ class Lines:
         if not line.pid and len(line.pieces.rest) >= _GREETING:
             self._drop(descriptor)
 
-    def _let_in(self, door: _socket.socket, elsewhere: bool) -> None:
-        """Who calls, so many at a time; where there is no room, who calls waits until there is."""
+    def _let_in(self, door: _socket.socket, remote: bool) -> None:
+        """Accept callers, so many at a time; where there is no room they wait until there is."""
         for _ in range(_STRANGERS):
-            if self._room[elsewhere] < 1:
+            if self._room[remote] < 1:
                 self._deaf(door.fileno())
                 return
             try:
@@ -259,8 +259,8 @@ class Lines:
             except OSError:
                 return
             held.setblocking(False)
-            line = _Line(held, elsewhere)
-            if elsewhere:
+            line = _Line(held, remote)
+            if remote:
                 with contextlib.suppress(OSError):  # who has gone already is heard of later
                     keep_asking(held)
                 self._strangers[held.fileno()] = time.monotonic()
@@ -271,7 +271,7 @@ class Lines:
                 if uid != os.geteuid():
                     held.close()
                     continue
-            self._room[elsewhere] -= 1
+            self._room[remote] -= 1
             self._held[held.fileno()] = line
             self._listen_to(held.fileno())
             if self._ends is not None:
@@ -296,26 +296,26 @@ class Lines:
             with contextlib.suppress(OSError):
                 self._ends.unregister(descriptor)
         line.socket.close()
-        self._room[line.elsewhere] += 1
-        for door, (_, elsewhere) in self._doors.items():
-            if elsewhere == line.elsewhere:
+        self._room[line.remote] += 1
+        for door, (_, remote) in self._doors.items():
+            if remote == line.remote:
                 self._listen_to(door)
 
     def _listen_to(self, descriptor: int) -> None:
-        """What comes from there is heard; it may be already, and the selector may be closed."""
+        """Register the descriptor; it may be already, and the selector may be closed."""
         if self._selector is not None:
             with contextlib.suppress(KeyError, ValueError, RuntimeError):
                 self._selector.register(descriptor, selectors.EVENT_READ)
 
     def _deaf(self, descriptor: int) -> None:
-        """Nothing more is heard from there; the selector may be closed already."""
+        """Unregister the descriptor; the selector may be closed already."""
         if self._selector is not None:
             with contextlib.suppress(KeyError, ValueError, RuntimeError):
                 self._selector.unregister(descriptor)
 
 
 def keep_asking(connection: _socket.socket) -> None:
-    """Has the kernel ask the other side whether it is there, and give up at last."""
+    """Enable keep-alive: the kernel asks the other side whether it is there, and gives up at last."""
     times = constants.seam()
     asked = (times.line_patience - times.line_asked_after) // times.line_asked_every
     connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
@@ -330,13 +330,13 @@ def keep_asking(connection: _socket.socket) -> None:
 
 
 def _abstract(run: str) -> _socket.socket | None:
-    """Where ranks on this host connect to, by a name that is in no folder; None where that cannot be."""
+    """Return the socket for ranks on this host, by a name in no folder; None where that cannot be."""
     if sys.platform != "linux":
         return None
     door = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         door.bind(f"\0tilewise-{run}")
-        door.listen(_HERE)
+        door.listen(_LOCAL)
         door.setblocking(False)
     except OSError:
         door.close()
@@ -361,7 +361,7 @@ def _ways(hosts: Sequence[str]) -> list[str]:
 
 
 def _tcp(ways: Sequence[str]) -> list[_socket.socket]:
-    """Where ranks on other hosts connect to: doors on one port that the system chooses.
+    """Return sockets for ranks on other hosts, all on one port that the system chooses.
 
     On these addresses only; without any, on all that there are.
     """
@@ -375,7 +375,7 @@ def _tcp(ways: Sequence[str]) -> list[_socket.socket]:
                     if address == "::":
                         doors[0].setsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY, 0)
                     doors[-1].bind((address, doors[0].getsockname()[1] if len(doors) > 1 else 0))
-                    doors[-1].listen(_ELSEWHERE)
+                    doors[-1].listen(_REMOTE)
                     doors[-1].setblocking(False)
                 return doors
             except OSError:
@@ -397,11 +397,11 @@ def _addresses() -> Iterator[str]:
 
 
 def _descriptors() -> int:
-    """How many files this process may have open, after asking for as many as it may."""
+    """Raise the limit of open files as far as allowed, and return it."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * _ELSEWHERE if hard == resource.RLIM_INFINITY else min(hard, 2 * _ELSEWHERE)
+    wanted = 2 * _REMOTE if hard == resource.RLIM_INFINITY else min(hard, 2 * _REMOTE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -63,7 +63,7 @@ class Beats:
         self._ranks: dict[int, _Rank] = {}
 
     def hear(self, beat: Beat) -> None:
-        """One beat of one rank."""
+        """Take in one beat of one rank."""
         now = time.time()
         one = self._ranks.get(beat.rank)
         if one is None:
@@ -80,7 +80,7 @@ class Beats:
         return {one.beat.pid for one in self._ranks.values() if _is_here(one.beat)}
 
     def forget(self, pid: int, host: str) -> None:
-        """That process has died, and the others go on without it."""
+        """Drop a process that has died, where the others go on without it."""
         self._ranks = {
             rank: one for rank, one in self._ranks.items() if (one.beat.pid, one.beat.host) != (pid, host)
         }
@@ -103,7 +103,7 @@ class Beats:
         return self._silent(silent) if silent else self._stands_still()
 
     def ends(self, hang: Hang) -> bool:
-        """Whether the job is to be ended for that; else it is told once, until some rank moves again."""
+        """Return whether the job ends for that; else it is told once, until some rank moves again."""
         self._told = True
         return hang.silent or not self._only_told
 
@@ -156,7 +156,7 @@ def _is_here(beat: Beat) -> bool:
 
 
 def _traced(beat: Beat) -> bool:
-    """Whether a debugger holds that rank, as far as we see it."""
+    """Return whether a debugger holds that rank, as far as we see it."""
     return _is_here(beat) and processes.is_traced(beat.pid)
 
 
@@ -198,7 +198,7 @@ def stopped_ranks(mark: str, alone: int, heard: set[int]) -> list[Beat]:
 
 
 class RankPidfds:
-    """What of a job has ended.
+    """Ends of ranks and of what is between the launcher and them.
 
     `first_gone` is the rank that ended first: None while all live, -1 when several had ended when we first
     looked. `lost` tells where something ended that the job cannot do without: a host, or empty. `silent` are
@@ -221,7 +221,7 @@ class RankPidfds:
         self._lost_at = 0.0
 
     def close(self) -> None:
-        """Gives the descriptors back."""
+        """Close the descriptors."""
         for bell in (*self._ranks, *self._children):
             os.close(bell)
 
@@ -229,7 +229,7 @@ class RankPidfds:
         return any(descriptor in known for known in (self._ranks, self._children, self._lines))
 
     def watch(self, ranks: list[RankPlace], launcher: int) -> None:
-        """Once the ranks are known: a launcher kills all when one dies, and may then name any of them."""
+        """Watch the ranks, now known: a launcher kills all when one dies, and may then name any of them."""
         here = os.uname().nodename
         local = [rank for rank in ranks if rank.host == here]
         self._known = {(rank.host, rank.pid): rank.rank for rank in ranks}
@@ -285,11 +285,11 @@ class RankPidfds:
 
     @property
     def first_host(self) -> str:
-        """Where the first rank ended that held a line; empty while all live."""
+        """Host of the first rank that ended its connection; empty while all live."""
         return self._ended[0].host if self._ended else ""
 
     def left_alone(self) -> bool:
-        """Whether something ended so long ago that nobody but us will end the rest."""
+        """Return whether something ended so long ago that nobody but us will end the rest."""
         return self.lost is not None and time.monotonic() > self._lost_at
 
     def _line_gone(self, end: End) -> None:

@@ -1,4 +1,4 @@
-"""What was seen of a run, for whoever judges it; and ranks that hang, in words."""
+"""Outcome of a run, for whoever judges it; and ranks that hang, in words."""
 
 from __future__ import annotations
 

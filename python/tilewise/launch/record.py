@@ -103,7 +103,7 @@ class Slices(msgspec.Struct, frozen=True):
 
 
 class RecordVariant(msgspec.Struct, frozen=True):
-    """How it was done. `io` is `READ:WRITE`; `copies` counts the layers of `replicated`.
+    """Way in which it was done. `io` is `READ:WRITE`; `copies` counts the layers of `replicated`.
 
     Of a transposition: how rank 0 of `gather` wrote, and the tile measured for this machine; of a stencil:
     how the matrix was cut, sweeps for each exchange, how halos got into messages, whether MPI was asked to
@@ -135,7 +135,7 @@ class RecordVariant(msgspec.Struct, frozen=True):
 
 
 class Storage(msgspec.Struct, frozen=True):
-    """Where a file lay: kind of file system, and whether the page cache held it before the job."""
+    """Place of a file: kind of file system, and whether the page cache held it before the job."""
 
     path: str
     file_system: str

@@ -49,7 +49,7 @@ class Signals:
 
     @property
     def seen(self) -> bool:
-        """Whether a signal has been raised as Interrupted."""
+        """Return whether a signal has been raised as Interrupted."""
         return self._seen
 
     def check(self) -> None:
@@ -88,7 +88,7 @@ class Signals:
         raise self._interrupted
 
     def admit(self, written: str) -> None:
-        """From here on what is raised says what was `written`, as does what was raised already."""
+        """Set what was `written`, for an interrupt to come, and for one that was raised already."""
         if self._interrupted is not None:
             self._interrupted.message = self._interrupted.message.replace(self._written, written)
         self._written = _written[0] = written

@@ -1,4 +1,4 @@
-"""What of Slurm's variables an `srun` of ours may read, and which MPI type it is to give to ranks.
+"""Slurm: the variables that an `srun` of ours reads, the MPI type for ranks, and questions to it.
 
 A variable that `salloc`, `sbatch` or an outer step has set is an option to an inner `srun`: most of them mean
 that outer thing. MPI types, by who starts what:
@@ -36,7 +36,7 @@ _OPTIONS = (
 
 
 def in_allocation(environment: Mapping[str, str]) -> bool:
-    """Whether Slurm has given us nodes."""
+    """Return whether Slurm has given us nodes."""
     return "SLURM_JOB_ID" in environment
 
 
@@ -112,7 +112,7 @@ def down_nodes(environment: Mapping[str, str]) -> list[str]:
 
 
 def lost_a_node(environment: Mapping[str, str]) -> bool:
-    """Whether Slurm has ended our allocation because a node of it failed, which may be back by now."""
+    """Return whether Slurm has ended our allocation because a node of it failed, which may be back by now."""
     job = environment.get("SLURM_JOB_ID", "")
     return bool(job) and "JobState=NODE_FAIL" in _answer(("scontrol", "-o", "show", "job", job))
 
@@ -125,7 +125,7 @@ def mpi_default() -> str:
 
 @functools.cache
 def _answer(words: tuple[str, ...]) -> str:
-    """What one of Slurm's commands says, on whichever stream."""
+    """Return the output of one of Slurm's commands, on whichever stream."""
     try:
         done = subprocess.run(
             words,

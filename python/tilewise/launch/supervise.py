@@ -215,7 +215,7 @@ class Supervisor:
                 self._line(bytes(pieces.rest))
 
     def _explained(self, selector: selectors.BaseSelector, pidfds: RankPidfds) -> bool:
-        """Whether a rank's loss made somebody else's launcher interrupt us; then it has not."""
+        """Return whether it was for a lost rank that somebody else's launcher interrupted us."""
         if not self._joined or self._outcome.record is not None:
             return False
         until, late = time.monotonic() + _DRAIN, False
@@ -229,7 +229,7 @@ class Supervisor:
         return self._waited_for()
 
     def _too_late(self, now: float, pidfds: RankPidfds) -> bool:
-        """Whether nothing good can come any more; the outcome says why."""
+        """Return whether the job is to be ended, for a reason that is in the outcome then."""
         outcome = self._outcome
         said = outcome.record is not None or outcome.failed is not None or outcome.signalled is not None
         if self._ended_by is not None and pidfds.lost is not None:
@@ -277,7 +277,7 @@ class Supervisor:
         return False
 
     def _hear_stopped(self, child: int) -> None:
-        """Takes ranks that were stopped before they could beat for ranks that have beaten once."""
+        """Count ranks that were stopped before they could beat as having beaten once."""
         if time.monotonic() > self._look_by:
             self._look_by = time.monotonic() + _LOOK
             alone = child if self._start.launcher.alone else 0
@@ -285,7 +285,7 @@ class Supervisor:
                 self._beats.hear(beat)
 
     def _ask_ranks(self) -> None:
-        """Those on this host, where they are; what the kernel knows of those that cannot answer, too."""
+        """Ask the ranks on this host for their phase, and the kernel for their state."""
         here = os.uname().nodename
         for rank in self._outcome.started.ranks if self._outcome.started is not None else ():
             if rank.host == here and processes.living(rank.pid, self._program) is not None:
@@ -353,14 +353,14 @@ class Supervisor:
             )
 
     def _waited_for(self) -> bool:
-        """Whether a rank of somebody else's launcher waits until we have said why the job failed."""
+        """Return whether a rank of somebody else's launcher waits until we have said why the job failed."""
         outcome = self._outcome
         aborts = outcome.failed is not None and outcome.failed.aborts
         told = aborts or (outcome.signalled is not None and time.monotonic() >= (self._ended_by or 0))
         return self._joined and (told or outcome.lost is not None or outcome.hang is not None)
 
     def _agreed(self) -> bool:
-        """Whether all ranks know how the job ends, and leave by themselves."""
+        """Return whether all ranks know how the job ends, and leave by themselves."""
         failed = self._outcome.failed
         return self._outcome.record is not None or (failed is not None and not failed.aborts)
 

@@ -68,7 +68,7 @@ def without_mpi() -> dict[str, str]:
 
 
 def trouble(path: str | None) -> str:
-    """Why the worker at `path` cannot start on this host, in words; empty where it can."""
+    """Return why the worker at `path` cannot start on this host, in words; empty where it can."""
     host = os.uname().nodename
     if path is None:
         return f"the worker is missing on {host}, expected at {candidates()[0]}"

@@ -66,7 +66,7 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def same_host(one: str, other: str) -> bool:
-    """Whether two names are one host's: a name without a domain fits any."""
+    """Return whether two names are one host's: a name without a domain fits any."""
     if "." in one and "." in other:
         return one == other
     return one.partition(".")[0] == other.partition(".")[0]

@@ -60,14 +60,14 @@ _MOST = 1 << 20  # hosts
 
 
 class Way(msgspec.Struct, frozen=True):
-    """How many bytes a second it carries, and the seconds that a message takes on it."""
+    """Bytes a second of a link, and the seconds that a message takes on it."""
 
     bandwidth: float
     latency: float
 
 
 class Network(msgspec.Struct, frozen=True):
-    """From host to host, and from rank to rank of a host."""
+    """Links from host to host, and from rank to rank of a host."""
 
     between: Way
     within: Way
@@ -93,7 +93,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def counted(self) -> bool:
-        """Whether the work of ranks is counted, not timed."""
+        """Return whether the work of ranks is counted, not timed."""
         return self.operations > 0
 
     @property
@@ -102,7 +102,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
         return self.operations or _TIMED
 
     def machine(self) -> Machine:
-        """What is known of it: files and starting take no time, and kernels what their work takes."""
+        """Return its machine: files and starting take no time, and kernels what their work takes."""
         rate = Term(rate=self.speed, error=_EXACT, source=self.name)
         moved = Term(rate=self.bytes, error=_EXACT, source=self.name)
         known = {name: rate for name, kind in KINDS.items() if kind.unit == "FLOP/s"}
@@ -124,7 +124,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def facts(self, here: Facts) -> Facts:
-        """Of a host of it: its cores are all that is known, as if a batch system had granted them."""
+        """Return facts of its hosts, as if a batch system had granted them: only their cores are known."""
         nodes = tuple(Node(name, self.cores) for name in self.hosts)
         # The simulator has shared windows wrong, so there is no shared memory.
         found = remote_facts(here, f"simulated: {self.name}", nodes, f"{self.name} has")
@@ -224,7 +224,7 @@ def _number(text: str, word: str, unit: str) -> float:
 
 
 def _described(name: str, xml: str) -> Cluster:
-    """What a file says of hosts; the network is between it and the simulator."""
+    """Read the hosts of a platform file; the network is between it and the simulator."""
     from xml.etree import ElementTree
 
     try:
@@ -267,7 +267,7 @@ def _described(name: str, xml: str) -> Cluster:
 
 
 def _network(name: str, element: Element) -> Network:
-    """That of a `cluster`, whose links are alike."""
+    """Return the network of a `cluster` element, whose links are alike."""
 
     def way(kind: str, links: int) -> Way:
         bandwidth = _number(name, element.get(f"{kind}bw", "1GB/s"), "B/s")
@@ -312,7 +312,7 @@ class _Result(msgspec.Struct):
 
 
 def measured_network(path: str, hosts: int) -> Network:
-    """What the result in `path` says; UsageError where it is none, or says too little for so many hosts."""
+    """Return the network in the result at `path`; UsageError where that says too little for so many hosts."""
     try:
         with open(path, "rb") as file:
             result = msgspec.json.decode(file.read(), type=_Result)
@@ -329,7 +329,7 @@ def measured_network(path: str, hosts: int) -> Network:
 
 
 def _way(lines: list[_Line], level: str) -> Way | None:
-    """By the shortest message and the longest of one pair of ranks; None where these are not two.
+    """Fit a link by the shortest and the longest message of one pair of ranks; None where these are not two.
 
     By the fastest sample of each: that of others contains what the two ranks waited for a processor.
     """

@@ -1,4 +1,4 @@
-"""What else happened on this node while something was measured: others at work, stolen time, slower cores.
+"""Disturbance of a measurement on this node: other programs, stolen time, slower cores.
 
     Watch() ──▶ launch: yardstick · points · yardstick ──▶ seen(): differences, a label for each that matters
 
@@ -40,7 +40,7 @@ _WORDS = {
 
 
 class Disturbance(msgspec.Struct, kw_only=True):
-    """What else happened during a launch; None where this machine does not say.
+    """Disturbance of a launch; None where this machine does not say.
 
     `ceiling` is the highest frequency that the system lets cores have, before and after, in megahertz;
     `stolen` and `others` are shares of the cores' time; `slowdown` is the yardstick's greatest over its
@@ -95,12 +95,12 @@ def own_seconds() -> float:
 
 
 def own_user_seconds() -> float:
-    """The same without what the kernel did for them."""
+    """User seconds of this process and of all its descendants that have ended."""
     return sum(resource.getrusage(who).ru_utime for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
 class Watch:
-    """Looks at this node when it is made, and again when it is asked what it has seen.
+    """Observer of this node from its making until `seen` is called.
 
     Takes a few milliseconds each time; with `light` 0.2 ms, for what may not take longer: then only what
     programs do outside the kernel counts, in which the kernel's own threads have no part, and cores are
@@ -134,7 +134,7 @@ class Watch:
         switches: Sequence[float] = (),
         ours: bool = True,
     ) -> Disturbance:
-        """What happened since. `yardstick`: seconds on each rank, `before` and `after` the points.
+        """Return what happened since. `yardstick`: seconds on each rank, `before` and `after` the points.
 
         `switches`: how often a rank's core was taken away. Ranks that are not `ours`, as another program
         started them, cannot be told from others. Where ranks share cores (`oversubscribed`), slow yardsticks
@@ -194,7 +194,7 @@ class Watch:
         return disturbance
 
     def _waiting(self, first: _Reading, last: _Reading, oversubscribed: bool) -> str:
-        """Whether others got next to nothing and yet wanted a core all the time, as those of low priority do.
+        """Say that others wanted a core all the time and got next to nothing, as those of low priority do.
 
         The system says so of all of its cores only; so nothing is said where this process may not use all,
         nor where our own ranks wait for each other.
@@ -281,18 +281,18 @@ class Watch:
         return _mean(megahertz)
 
     def _throttled(self) -> int | None:
-        """How often cores were slowed down because of heat, theirs or their package's; None where unknown."""
+        """Return how often cores were slowed down by heat, theirs or their package's; None where unknown."""
         names = ("core_throttle_count", "package_throttle_count")
         told = [count for name in names for count in self._told_of_cores(f"thermal_throttle/{name}")]
         return sum(told) if told else None
 
     def _told_of_cores(self, name: str, most: int = _MOST_ASKED) -> list[int]:
-        """What the system says of our first cores; empty where it says nothing, as virtual machines do."""
+        """Read a number for each of our first cores; empty where there is none, as in virtual machines."""
         told = (host.text_of(self._sys / f"cpu{number}" / name) for number in sorted(self._cpus)[:most])
         return [int(text) for text in told if text.isdigit()]
 
     def _alike(self) -> bool:
-        """Whether our cores are of one kind, as far as the system tells."""
+        """Return whether our cores are of one kind, as far as the system tells."""
         return all(
             len({host.text_of(self._sys / f"cpu{number}" / name) for number in self._cpus}) <= 1
             for name in ("cpu_capacity", "cpufreq/cpuinfo_max_freq")
@@ -304,7 +304,7 @@ def _mean(values: Sequence[float], unit: float = 1) -> float | None:
 
 
 def _change(before: list[float], after: list[float]) -> float:
-    """By what the fastest rank's yardstick grew or shrank: one rank alone may have been interrupted."""
+    """Relative change of the fastest rank's yardstick: one rank alone may have been interrupted."""
     if not before or not after or min(before + after) <= 0:
         return 0.0
     low, high = sorted((min(before), min(after)))
@@ -312,7 +312,7 @@ def _change(before: list[float], after: list[float]) -> float:
 
 
 def _unevenness(before: list[float], after: list[float]) -> float:
-    """By what the slowest rank's better yardstick exceeds that of the fastest."""
+    """Relative excess of the slowest rank's better yardstick over that of the fastest."""
     best = [min(two) for two in zip(before, after, strict=False)]
     return max(best) / min(best) - 1 if best and min(best) > 0 else 0.0
 

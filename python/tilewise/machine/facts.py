@@ -41,7 +41,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def gather() -> Facts:
-    """Looks at this node; takes a few milliseconds."""
+    """Gather the facts of this node, within a few milliseconds."""
     allowed = host.allowed_cpus()
     limit = host.quota()
     model, flags = host.model_and_flags()
@@ -59,7 +59,7 @@ def gather() -> Facts:
 
 
 def of_ranks() -> Facts:
-    """Of a node that ranks will be on: this one, or what Slurm says of those that it grants."""
+    """Return facts of the nodes for ranks: this one, or what Slurm says of those that it grants."""
     return within(gather(), allocation.granted(os.environ))
 
 

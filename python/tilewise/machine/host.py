@@ -55,7 +55,7 @@ def allowed_cpus() -> set[int]:
 
 
 def physical_cores(cpus: set[int], sys: str = _SYS) -> int:
-    """How many cores `cpus` are: siblings that share a core's arithmetic count once. At least 1."""
+    """Return how many cores `cpus` are: siblings that share a core's arithmetic count once. At least 1."""
     siblings = set()
     for cpu in cpus:
         text = text_of(f"{sys}/cpu/cpu{cpu}/topology/thread_siblings_list")
@@ -130,7 +130,7 @@ def _archspec_name() -> str:
 
 
 def text_of(path: str | os.PathLike[str], most: int = -1) -> str:
-    """What a file of the kernel says, without white space around, or its first `most` characters; empty where
+    """Return a file of the kernel, without white space around, or its first `most` characters; empty where
     there is none."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -153,7 +153,7 @@ def name() -> str:
 
 
 def free_page_reporting(balloons: str = _BALLOONS) -> bool:
-    """Whether this is a virtual machine that tells its host which pages are free, and the host takes them.
+    """Return whether this virtual machine tells its host which pages are free, and the host takes them.
 
     The next program that touches them waits until it gives them back: a file of 200 MB is then written in
     0.2 to 0.5 s instead of 0.07.
@@ -169,7 +169,7 @@ def free_page_reporting(balloons: str = _BALLOONS) -> bool:
 
 
 def file_view() -> str:
-    """The same for two processes only where a path means the same file to both.
+    """Return a text that two processes share only where a path means the same file to both.
 
     That is the host, since when it runs, and the mounts that the process sees, of which a container has its
     own. `cpp/tilewise/base/host.cpp` makes the same text.

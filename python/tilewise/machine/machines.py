@@ -80,7 +80,7 @@ def stored_tile(item_bytes: int, threads: int, facts: Facts) -> profile.Tile | N
 
 
 def measure_tile(item_bytes: int, threads: int, facts: Facts, worker: str) -> None:
-    """Has the program `worker` find the tile, and stores it; where it cannot tell, nothing is stored."""
+    """Measure the tile with the program `worker`, and store it; where it cannot tell, nothing is stored."""
     command = [worker, "--transpose-tile", str(item_bytes), str(threads)]
     try:
         said = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=True).stdout

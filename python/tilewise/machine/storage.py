@@ -27,7 +27,7 @@ def file_system(path: str, mounts: str = "/proc/self/mountinfo") -> str:
 
 
 def mount_point(path: str) -> str:
-    """Where the file system that holds `path` is mounted; empty where nobody knows.
+    """Return where the file system that holds `path` is mounted; empty where nobody knows.
 
     Reads the kernel's list once for each folder.
     """
@@ -78,17 +78,17 @@ def _plain(field: str) -> str:
 
 
 def is_local(path: str) -> bool:
-    """Whether `path` lies on a file system of this machine, whose pages other machines cannot change."""
+    """Return whether `path` is on a file system of this machine, whose pages others cannot change."""
     return not file_system(path).startswith(_REMOTE)
 
 
 def is_own(path: str) -> bool:
-    """Whether `path` surely lies on a disk, or in the memory, of this machine; unknown ones may be shared."""
+    """Return whether `path` surely is on a disk or in memory of this machine; unknown ones may be shared."""
     return file_system(path) in _OWN
 
 
 def takes_direct(path: str) -> bool:
-    """Whether the file at `path`, or a new one in the folder `path`, can be opened past the page cache."""
+    """Return whether the file `path`, or a new one in folder `path`, can be opened past the page cache."""
     flag = getattr(os, "O_DIRECT", None)
     if flag is None:
         return False
@@ -132,7 +132,7 @@ def _is_cached(descriptor: int, offset: int, flag: int) -> bool:
 
 
 class Probed(NamedTuple):
-    """What is to be kept of a folder's device, under `key` of the profile."""
+    """Device of a folder, to be kept under `key` of the profile."""
 
     key: str
     device: profile.Device

@@ -25,7 +25,7 @@ LEVELS = ("sibling", "core", "cache", "socket")
 
 
 class Core(msgspec.Struct, frozen=True, kw_only=True):
-    """One core: its hardware threads that may be used here, and what it lies in.
+    """Core: its hardware threads that may be used here, and what it lies in.
 
     `cache` and `socket` are names of no further meaning, the same for cores that share the last cache and
     the socket.
@@ -61,7 +61,7 @@ class Topology(msgspec.Struct, frozen=True, kw_only=True):
         return [number for turn in turns for number in turn if number is not None]
 
     def missing(self, level: str) -> str:
-        """Why there are no two CPUs that far from each other; empty where there are. Raises UsageError."""
+        """Return why no two CPUs are that far from each other; empty where some are. Raises UsageError."""
         if level == "node":
             return "other nodes need --hosts"
         if level not in LEVELS:
@@ -151,7 +151,7 @@ class Topology(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(root: str = ROOT, affinity: Collection[int] | None = None, limit: int | None = None) -> Topology:
-    """What /sys says of the CPUs in `affinity`; None: those that this process may use, and its time limit.
+    """Read /sys about the CPUs in `affinity`; None: those that this process may use, and its time limit.
 
     CPUs that are offline do not count. Where nothing is said of siblings, caches or sockets, a CPU is a core
     of its own, and all are in one socket and share its last cache. Takes a millisecond for some ten CPUs.

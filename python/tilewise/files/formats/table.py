@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.base.extras import optional
+from tilewise.base.programs import optional
 from tilewise.base.units import listing, plural
 from tilewise.files.checks import missing, numbers_bytes, printable
 from tilewise.files.dtypes import ALL, ITEMSIZE, is_integer

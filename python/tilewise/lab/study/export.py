@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from tilewise.base.extras import optional
+from tilewise.base.programs import optional
 from tilewise.lab.study import store
 from tilewise.lab.study.store import Entry
 
