@@ -16,7 +16,7 @@ from reports import STUDY, record
 from reports import results as study_results
 from studies import FLAGS, MACHINE
 from tilewise.base.owner import new_owner
-from tilewise.engine.journal import Header
+from tilewise.engine.journal import JournalHeader
 from tilewise.files.region import Region
 from tilewise.lab.measurement.stored import encode
 from tilewise.lab.study import shipped
@@ -165,7 +165,7 @@ def journals() -> Iterator[bytes]:
     """The header of a product and of a stencil with states, and lines of a log of either kind."""
     region = Region(path="/C.npy", name="C.npy", rows=9, columns=8, dtype="float64", offset=128)
     job = msgspec.structs.replace(quit_job(), command="multiply", inputs=[region, region], output=region)
-    made = Header(
+    made = JournalHeader(
         **{"tilewise": "0.1.0", "line": "tilewise multiply A B", "name": "C.npy", "base": "C.npy"},
         **{"member": "", "extension": ".npy", "began": 1.0, "job": job, "inputs": [None], "head": b"x"},
     )

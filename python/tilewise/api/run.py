@@ -24,7 +24,7 @@ from tilewise.engine.child import Ended, run_words
 from tilewise.engine.planned import Planned
 from tilewise.lab.measurement.result import Measurement
 from tilewise.lab.report.progress import notebook_line
-from tilewise.launch.record import Record, Spread
+from tilewise.launch.record import RankSeconds, Record
 
 if TYPE_CHECKING:
     from tilewise.api.options import Job
@@ -70,7 +70,7 @@ class JobRecord(Record, _Shown, kw_only=True):
         how = f"{variant.algorithm}, {variant.exchange}, io {variant.io}, {size}"
         table = Table("", "", text_columns("seconds") + number_columns("min", "mean", "max"))
         for name in _PHASES:
-            spread: Spread = getattr(self.seconds, name)
+            spread: RankSeconds = getattr(self.seconds, name)
             table.add(name, *map(seconds_text, (spread.min, spread.mean, spread.max)))
         table.add("wall", "", "", seconds_text(self.seconds.wall))
         proof = self.verification

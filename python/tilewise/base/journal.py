@@ -40,7 +40,7 @@ _HEADER_MAX, _LINE_MAX = 64 << 20, 1 << 20  # bytes
 _SEED, _PRIME, _MASK = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1  # FNV-1a
 
 
-class Piece(msgspec.Struct, frozen=True):
+class JournalPiece(msgspec.Struct, frozen=True):
     """A rectangle that a rank wrote in the start with that number: rows and columns [begin, end) as stored.
 
     `sum` is the checksum of its numbers, in hexadecimal digits.
@@ -57,7 +57,7 @@ class Piece(msgspec.Struct, frozen=True):
         return (bottom - top) * (right - left)
 
 
-class Saved(msgspec.Struct, frozen=True):
+class SavedState(msgspec.Struct, frozen=True):
     """A state that the start with that number left whole in the file `slot`.
 
     `version` grows as the job goes on. `facts` are the bits of what else is to be known, in hexadecimal.
@@ -67,7 +67,7 @@ class Saved(msgspec.Struct, frozen=True):
     slot: int
     version: int
     facts: list[str]
-    pieces: list[Piece]
+    pieces: list[JournalPiece]
 
 
 def open_file(folder: str, name: str, flags: int = os.O_RDONLY) -> int:
@@ -142,16 +142,16 @@ def starts(folder: str) -> int:
     return max(found, default=-1) + 1
 
 
-def pieces(folder: str) -> list[Piece]:
+def pieces(folder: str) -> list[JournalPiece]:
     """All that the logs name, first start first, without lines that are torn or spoilt. Raises OSError."""
     found = [piece for start, words in _lines(folder, _LOG) if (piece := _piece(start, words))]
     return _apart({(piece.start, piece.block): piece for piece in found}.values())
 
 
-def _apart(found: Iterable[Piece]) -> list[Piece]:
+def _apart(found: Iterable[JournalPiece]) -> list[JournalPiece]:
     """Those that do not overlap others of their start, as none do in logs that bear their own names."""
-    kept: list[Piece] = []
-    active: list[Piece] = []
+    kept: list[JournalPiece] = []
+    active: list[JournalPiece] = []
     for piece in sorted(found, key=lambda each: (each.start, each.block)):
         active = [each for each in active if each.start == piece.start and each.block[1] > piece.block[0]]
         if all(each.block[3] <= piece.block[2] or piece.block[3] <= each.block[2] for each in active):
@@ -160,10 +160,10 @@ def _apart(found: Iterable[Piece]) -> list[Piece]:
     return kept
 
 
-def saved(folder: str) -> list[Saved]:
+def saved(folder: str) -> list[SavedState]:
     """The last whole state of each file, the newest first. Raises OSError."""
-    whole: dict[int, Saved] = {}
-    pieces: dict[tuple[int, int, int], list[Piece]] = {}
+    whole: dict[int, SavedState] = {}
+    pieces: dict[tuple[int, int, int], list[JournalPiece]] = {}
     for start, line in _lines(folder, _STATE_LOG):
         if (words := _STATE.fullmatch(line)) is None:
             continue
@@ -172,7 +172,7 @@ def saved(folder: str) -> list[Saved]:
         if words[3] is None:
             at += filter(None, [_piece(start, words[4])])
         elif slot not in whole or (whole[slot].start, whole[slot].version) < (start, version):
-            whole[slot] = Saved(start, slot, version, words[3].decode().split(), at)
+            whole[slot] = SavedState(start, slot, version, words[3].decode().split(), at)
     newest = sorted(whole.values(), key=lambda each: (each.start, each.version), reverse=True)
     return [msgspec.structs.replace(each, pieces=_apart(each.pieces)) for each in newest]
 
@@ -189,17 +189,19 @@ def _lines(folder: str, kind: re.Pattern[str]) -> Iterator[tuple[int, bytes]]:
                         yield int(match[1]), body
 
 
-def _piece(start: int, line: bytes) -> Piece | None:
+def _piece(start: int, line: bytes) -> JournalPiece | None:
     words = _PIECE.fullmatch(line)
     if words is None:
         return None
     top, bottom, first, last = map(int, words.groups()[:4])
     return (
-        Piece(start, (top, bottom, first, last), words[5].decode()) if top < bottom and first < last else None
+        JournalPiece(start, (top, bottom, first, last), words[5].decode())
+        if top < bottom and first < last
+        else None
     )
 
 
-def covered(found: list[Piece]) -> int:
+def covered(found: list[JournalPiece]) -> int:
     """Numbers that the pieces name, as far as no later start has named them again in another cut."""
     return sum(each.numbers for each in {piece.block: piece for piece in found}.values())
 

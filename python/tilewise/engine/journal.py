@@ -1,7 +1,7 @@
 """The journal of a job that can be resumed: begun, found after a death, compared with a request, and told on.
 
-`Header` says which job a journal belongs to and `Begun` is one that this job goes on with; the files of a
-journal are read and written by `tilewise.base.journal`.
+`JournalHeader` says which job a journal belongs to and `Begun` is one that this job goes on with; the files
+of a journal are read and written by `tilewise.base.journal`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tilewise.files.formats import extension
 from tilewise.files.region import Region, Source
 from tilewise.files.target import Target, base_of
 from tilewise.files.unchanged import Inputs, Look, is_touched
-from tilewise.launch.job import Job, Journal, Saved, Standing
+from tilewise.launch.job import Job, Journal, Saved
 from tilewise.operations import OPERATIONS, options_of
 from tilewise.operations.operation import Operation
 from tilewise.planning.plan import Plan
@@ -44,7 +44,7 @@ _SAME = {
 }
 
 
-class Header(msgspec.Struct, kw_only=True):
+class JournalHeader(msgspec.Struct, kw_only=True):
     """Which job a journal belongs to. `line` is the command that began it; `inputs` as they were then.
 
     Its output is what the user called `name`: the file or folder `base`, of it perhaps a `member`, in the
@@ -78,7 +78,7 @@ class Begun(msgspec.Struct, kw_only=True):
     """What an earlier start has left; no other process goes on with it while `descriptor` is open."""
 
     folder: str
-    header: Header
+    header: JournalHeader
     descriptor: int
 
     @property
@@ -171,7 +171,7 @@ class Begun(msgspec.Struct, kw_only=True):
         )
 
 
-def header_of(folder: str) -> Header:
+def header_of(folder: str) -> JournalHeader:
     """What the journal in `folder` belongs to. Raises UsageError for what is none, or is damaged."""
     path = os.path.join(folder, journal.HEADER)
     try:
@@ -181,7 +181,7 @@ def header_of(folder: str) -> Header:
                 f"{path} is damaged, or of another version of tilewise: its checksum is not that of its text",
                 "--force to start anew",
             )
-        header = msgspec.json.decode(text, type=Header)
+        header = msgspec.json.decode(text, type=JournalHeader)
     except (OSError, *UNDECODABLE) as error:
         raise UsageError(
             f"{folder} is no journal of this version of tilewise: {error}", "--force to start anew"
@@ -269,7 +269,7 @@ def begin(target: Target, line: str, job: Job, inputs: Inputs, state: Region | N
 
     part, name = part_path(target.path, job.id), target.name
     folder = journal.folder_of(part)
-    header = Header(
+    header = JournalHeader(
         tilewise=__version__,
         line=line,
         name=name,
@@ -301,9 +301,9 @@ def told(begun: Begun, state: Region | None = None, every: float = 0.0) -> Journ
         os.unlink(os.path.join(begun.folder, journal.STOP))
     try:
         slots = [_slot(state, begun, number) for number in range(2)] if begun.states and state else []
-        standing = [] if begun.states else _standing(journal.pieces(begun.folder))
+        standing = [] if begun.states else journal.pieces(begun.folder)
         saved = [
-            Saved(each.slot, each.version, each.facts, _standing(each.pieces))
+            Saved(each.slot, each.version, each.facts, each.pieces)
             for each in (journal.saved(begun.folder) if begun.states else [])
         ]
         return Journal(
@@ -393,7 +393,7 @@ def _head(part: str, output: Region | None) -> bytes:
         return file.read(output.offset if output is not None else 0) or b""
 
 
-def _share(header: Header, folder: str) -> float | None:
+def _share(header: JournalHeader, folder: str) -> float | None:
     """Share of the work that is done; None where nobody knows how many sweeps there will be."""
     job = header.job
     if header.states:
@@ -417,7 +417,3 @@ def _slot(state: Region, begun: Begun, number: int) -> Region:
     finally:
         os.close(descriptor)
     return msgspec.structs.replace(state, path=path, name=f"a checkpoint of {begun.header.name}")
-
-
-def _standing(pieces: list[journal.Piece]) -> list[Standing]:
-    return [Standing(each.start, each.block, each.sum) for each in pieces]

@@ -33,13 +33,13 @@ from tilewise.launch.record import (
     Matrix,
     OutputSeconds,
     PeakMemory,
+    RankSeconds,
     Rates,
     Record,
+    RecordSlices,
     RecordVariant,
     Seconds,
     Simulated,
-    Slices,
-    Spread,
     Storage,
 )
 from tilewise.machine.disturbance import Disturbance
@@ -237,19 +237,19 @@ def record_variant(
     for field in msgspec.structs.fields(RecordVariant):
         if field.default is None and said.get(field.name) in ("", 0, (0, 0)):
             said[field.name] = None
-    slices = Slices(each.axes, each.extents, each.count, stack.apart) if stack and each else None
+    slices = RecordSlices(each.axes, each.extents, each.count, stack.apart) if stack and each else None
     return RecordVariant(io=f"{variant.read}:{variant.write}", each=slices, hints=dict(hints), **said)
 
 
-def spread(values: Sequence[float]) -> Spread:
+def spread(values: Sequence[float]) -> RankSeconds:
     """Minimum, mean and maximum; zeros for nothing."""
     if not values:
-        return Spread(0.0, 0.0, 0.0)
-    return Spread(min(values), sum(values) / len(values), max(values))
+        return RankSeconds(0.0, 0.0, 0.0)
+    return RankSeconds(min(values), sum(values) / len(values), max(values))
 
 
 def _seconds(done: Done, wall: float) -> Seconds:
-    def of(name: str) -> Spread:
+    def of(name: str) -> RankSeconds:
         return spread(done.seconds.get(name, []))
 
     reading, writing = of("input"), of("output")

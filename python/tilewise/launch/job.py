@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from tilewise.base.journal import JournalPiece
 from tilewise.files.region import Region, Source
 from tilewise.launch import constants
 
@@ -47,7 +48,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     inner: str = ""
 
 
-class Stencil(msgspec.Struct, frozen=True, kw_only=True):
+class StencilJob(msgspec.Struct, frozen=True, kw_only=True):
     """Options of a stencil. `weights` are (2·radius + 1)² numbers, row by row.
 
     Input and output are `planes` matrices, one above the other. After every `snapshot_every` sweeps but the
@@ -68,7 +69,7 @@ class Stencil(msgspec.Struct, frozen=True, kw_only=True):
     check_every: int = 16
 
 
-class Svd(msgspec.Struct, frozen=True, kw_only=True):
+class SvdJob(msgspec.Struct, frozen=True, kw_only=True):
     """Options of a singular value decomposition: the part that is computed, and where it goes.
 
     `components` K (0: all min(M, N)); with `energy` above 0 the most there may be. `max_sweeps` and
@@ -116,7 +117,7 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     apart: bool = False
 
 
-class Convert(msgspec.Struct, frozen=True, kw_only=True):
+class ConvertJob(msgspec.Struct, frozen=True, kw_only=True):
     """Part of its input that a conversion takes: from `row` and `column` on, as much as fills the output.
 
     Each number is multiplied by `scale`, None: stays as it is.
@@ -127,24 +128,13 @@ class Convert(msgspec.Struct, frozen=True, kw_only=True):
     scale: float | None = None
 
 
-class Standing(msgspec.Struct, frozen=True):
-    """A rectangle of the output that an earlier start wrote down: rows and columns [begin, end) as stored.
-
-    `sum` is the checksum of its numbers, in hexadecimal digits.
-    """
-
-    start: int
-    block: tuple[int, int, int, int]
-    sum: str
-
-
 class Saved(msgspec.Struct, frozen=True):
     """A state that an earlier start left whole in the file `slot`; see `tilewise.base.journal`."""
 
     slot: int
     version: int
     facts: list[str]
-    pieces: list[Standing]
+    pieces: list[JournalPiece]
 
 
 class Journal(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,7 +147,7 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True):
 
     folder: str
     start: int = 0
-    standing: list[Standing] = []
+    standing: list[JournalPiece] = []
     every: float = 0.0
     ends: float = 0.0
     slots: list[Region] = []
@@ -282,10 +272,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     output: Region | None
     variant: Variant
     dtype: str
-    stencil: Stencil | None = None
-    svd: Svd | None = None
+    stencil: StencilJob | None = None
+    svd: SvdJob | None = None
     stack: Stack | None = None
-    convert: Convert | None = None
+    convert: ConvertJob | None = None
     measure: Measure | None = None
     journal: Journal | None = None
     verify: str = "off"

@@ -11,7 +11,7 @@ from tilewise.launch.events import RankPlace, Verification
 from tilewise.machine.disturbance import Disturbance
 
 
-class Spread(msgspec.Struct, frozen=True):
+class RankSeconds(msgspec.Struct, frozen=True):
     """Seconds over ranks."""
 
     min: float
@@ -19,31 +19,31 @@ class Spread(msgspec.Struct, frozen=True):
     max: float
 
 
-class InputSeconds(Spread, frozen=True):
+class InputSeconds(RankSeconds, frozen=True):
     """Reading: `parse` makes numbers of bytes, `file` waits for the file, `distribute` sends."""
 
-    parse: Spread
-    file: Spread
-    distribute: Spread
+    parse: RankSeconds
+    file: RankSeconds
+    distribute: RankSeconds
 
 
-class OutputSeconds(Spread, frozen=True):
+class OutputSeconds(RankSeconds, frozen=True):
     """Writing: `format` makes bytes of numbers, `file` waits for the file, `collect` gathers."""
 
-    format: Spread
-    file: Spread
-    collect: Spread
+    format: RankSeconds
+    file: RankSeconds
+    collect: RankSeconds
 
 
 class Seconds(msgspec.Struct, frozen=True):
     """Phases are exclusive and add up to `total` on every rank; `wall` includes the launch and the front."""
 
     input: InputSeconds
-    compute: Spread
-    exchange: Spread
+    compute: RankSeconds
+    exchange: RankSeconds
     output: OutputSeconds
-    verify: Spread
-    total: Spread
+    verify: RankSeconds
+    total: RankSeconds
     wall: float
 
 
@@ -90,7 +90,7 @@ class Matrix(msgspec.Struct, frozen=True):
     planes: int = 1
 
 
-class Slices(msgspec.Struct, frozen=True):
+class RecordSlices(msgspec.Struct, frozen=True):
     """The slices of a stack that the job was done for: how many along which axes, and who did them.
 
     `apart`: each rank did some of them, with the variant of one rank; else all ranks worked on each.
@@ -130,7 +130,7 @@ class RecordVariant(msgspec.Struct, frozen=True):
     blocks: int | None = None
     start: str | None = None
     inner: str | None = None
-    each: Slices | None = None
+    each: RecordSlices | None = None
     hints: dict[str, str] = {}
 
 

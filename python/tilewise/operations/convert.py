@@ -133,7 +133,7 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
         a = inputs[0]
         first_row, end_row, *fewer = taken(self.rows, a.rows, "row", a.name)
         first_column, end_column, narrower = taken(self.columns, a.columns, "column", a.name)
-        cut = Cut((first_row, end_row), (first_column, end_column))
+        cut = Window((first_row, end_row), (first_column, end_column))
         plan = plan_convert(Task(self, [a], target, facts, joined), cut, self.scale)
         source = plan.job.inputs[0]  # as planned: of a text, wide integers are read as such
         warnings = [warning for warning in (*fewer, narrower) if warning]
@@ -154,7 +154,7 @@ _WORK = {"generate": 100, "text": 100, "chunks": 50, "binary": 10}  # multiply-a
 _WIDE_INTEGERS = ("int64", "uint64")  # of a text, these are not read by way of float64
 
 
-class Cut(NamedTuple):
+class Window(NamedTuple):
     """What of a matrix is taken: from one row or column up to, not with, another."""
 
     rows: tuple[int, int]
@@ -167,7 +167,7 @@ class Cut(NamedTuple):
 
 
 def plan_convert(
-    task: Task[Convert] | Task[Generate], cut: Cut | None = None, scale: float | None = None
+    task: Task[Convert] | Task[Generate], cut: Window | None = None, scale: float | None = None
 ) -> Plan:
     """The plan for writing the input, which may make its numbers by rule; UsageError for what cannot be.
 
@@ -175,7 +175,7 @@ def plan_convert(
     """
     options, target, source, why = task.options, task.target, task.source, task.why
     command = options.command
-    cut = cut or Cut((0, source.rows), (0, source.columns))
+    cut = cut or Window((0, source.rows), (0, source.columns))
     rows, columns = cut.shape
     narrow = columns < source.columns
     unscaled = source.dtype if scale is None or not is_integer(source.dtype) else "float64"
@@ -233,7 +233,9 @@ def plan_convert(
             "verify": "fast" if reads_back else "off",
             "read_back": reads_back,
             "band_bytes": max(band, ITEMSIZE[dtype]),
-            "convert": job.Convert(row=cut.rows[0], column=cut.columns[0], scale=scale) if differs else None,
+            "convert": job.ConvertJob(row=cut.rows[0], column=cut.columns[0], scale=scale)
+            if differs
+            else None,
         },
         shape=(rows, columns),
         dtype=dtype,

@@ -15,7 +15,7 @@ from tilewise.files.target import Target
 from tilewise.launch.constants import constants
 from tilewise.launch.job import Variant
 from tilewise.launch.join import Join
-from tilewise.launch.record import Record, RecordVariant, Slices
+from tilewise.launch.record import Record, RecordSlices, RecordVariant
 from tilewise.machine.facts import Facts
 from tilewise.operations.convert import CACHED_BAND, TEXT_BAND, band_bytes
 from tilewise.operations.operation import OfOneInput
@@ -90,7 +90,7 @@ def plan_norm(task: Task[Norm]) -> Plan:
 _SUM = 8  # bytes of a float64
 
 
-class Sizes(msgspec.Struct, frozen=True):
+class NormSizes(msgspec.Struct, frozen=True):
     """The worker's."""
 
     summed_numbers: int  # of their sums, that ranks pass to each other at a time; each receives as many
@@ -102,7 +102,7 @@ def sums(source: Region, variant: Variant) -> int:
     Columns of the file, that is: of one that is stored column by column they are the matrix's rows.
     """
     columns = source.rows if source.order == "F" else source.columns
-    passed = 2 * constants("norm", Sizes).summed_numbers * _SUM if variant.ranks > 1 else 0
+    passed = 2 * constants("norm", NormSizes).summed_numbers * _SUM if variant.ranks > 1 else 0
     return variant.threads * columns * _SUM + whole_lines(source) + passed
 
 
@@ -137,7 +137,7 @@ class Norms(NamedTuple):
     max: Any
 
 
-def norms_of(result: Mapping[str, Any], each: Slices | None = None) -> Norms:
+def norms_of(result: Mapping[str, Any], each: RecordSlices | None = None) -> Norms:
     """The norms out of a record's result, in which null is what JSON has no number for.
 
     Floats; with `each` arrays of the shape of the stack.
@@ -148,7 +148,7 @@ def norms_of(result: Mapping[str, Any], each: Slices | None = None) -> Norms:
     return Norms(*(odd if result[name] is None else float(result[name]) for name in Norms._fields))
 
 
-def _norms_of_slices(result: Mapping[str, Any], each: Slices) -> Norms:
+def _norms_of_slices(result: Mapping[str, Any], each: RecordSlices) -> Norms:
     import numpy
 
     differ = result["each"]

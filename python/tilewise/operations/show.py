@@ -23,7 +23,7 @@ def reads_and_writes(read: str, write: str) -> str:
     return f"{read} in, {write} out"
 
 
-class Traffic(NamedTuple):
+class MemoryTraffic(NamedTuple):
     """The least bytes that a job moved through memory.
 
     `copy_rate` is what copying of `copied` bytes reached there, in bytes a second; None where nobody tried.
@@ -70,9 +70,9 @@ class Show:
         """How fast it computed, in units of its own; empty where operations a second say it."""
         return ""
 
-    def traffic(self, record: Record) -> Traffic:
+    def traffic(self, record: Record) -> MemoryTraffic:
         """What it moved through memory: every number of its matrices once."""
-        return Traffic(float(sum(map(_bytes, [*record.inputs, *record.outputs]))))
+        return MemoryTraffic(float(sum(map(_bytes, [*record.inputs, *record.outputs]))))
 
     def not_converged(self, record: Record, plan: Plan) -> tuple[str, str]:
         """Why a result that did not converge was discarded, and what to try."""

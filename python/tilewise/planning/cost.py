@@ -102,6 +102,15 @@ class Longest(NamedTuple):
         return [name for part in self.parts for name in part.terms()]
 
 
+class Traffic(NamedTuple):
+    """Messages and numbers that all ranks receive, and those of the rank that receives most."""
+
+    messages: int = 0
+    numbers: int = 0
+    most_messages: int = 0
+    most: int = 0
+
+
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """Parts of each phase, which add up. Those `behind` go on while ranks compute, and take time where they
     take longer than that.

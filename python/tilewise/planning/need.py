@@ -98,6 +98,40 @@ def written_whole(kind: Format, stored: tuple[int, int], dtype: str, variant: Va
     return gathered + at_once * line * characters(dtype)
 
 
+class Files(msgspec.Struct, frozen=True, kw_only=True):
+    """Input and output, as far as memory depends on them; `kind` and `order` are those of the output."""
+
+    source: Region
+    kind: Format
+    order: str
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the result."""
+        return self.source.rows, self.source.columns
+
+    @property
+    def written(self) -> tuple[int, int]:
+        """Rows and columns of the result as its file stores it."""
+        return self.shape if self.order == "C" else self.shape[::-1]
+
+    @property
+    def line(self) -> int:
+        """Numbers on one line of the result; 0 where it is no text."""
+        return self.kind.line_numbers(self.written[1])
+
+    def lines(self, variant: Variant) -> int:
+        """Bytes on each rank of lines that are read and written whole."""
+        written = written_whole(self.kind, self.written, self.source.dtype, variant)
+        return whole_lines(self.source) + written
+
+    def read_again(self) -> int:
+        """Bytes of lines, on a rank that proves the result and so reads both files."""
+        text = parsed(self.line, ITEMSIZE[self.source.dtype], self.line * characters(self.source.dtype))
+        staged = STAGING // 2 if self.line or self.source.encoding == "text" else 0
+        return staged + max(whole_lines(self.source), text)
+
+
 class Rounds(msgspec.Struct, frozen=True):
     """The worker's."""
 

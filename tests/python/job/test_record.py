@@ -115,7 +115,7 @@ def test_what_is_no_number_becomes_null(fake: Tilewise) -> None:
 
 
 def test_no_rank_is_no_fault() -> None:
-    assert spread([]) == record.Spread(0.0, 0.0, 0.0)
+    assert spread([]) == record.RankSeconds(0.0, 0.0, 0.0)
 
 
 LARGE = ("multiply", "random:4000x4000", "random:4000x4000", "-o", "L.npy", "--force", "--json", "-")

@@ -16,7 +16,7 @@ from tilewise.files.region import Region
 from tilewise.launch import worker
 from tilewise.launch.job import (
     PROTOCOL,
-    Convert,
+    ConvertJob,
     Job,
     Measure,
     Point,
@@ -24,9 +24,9 @@ from tilewise.launch.job import (
     Site,
     Stack,
     StagedOutput,
-    Stencil,
+    StencilJob,
     Stop,
-    Svd,
+    SvdJob,
     Variant,
     encode,
     quit_job,
@@ -53,10 +53,10 @@ def described(tilewise: Tilewise) -> dict[str, object]:
         ("job", Job),
         ("region", Region),
         ("variant", Variant),
-        ("stencil", Stencil),
-        ("svd", Svd),
+        ("stencil", StencilJob),
+        ("svd", SvdJob),
         ("stack", Stack),
-        ("convert", Convert),
+        ("convert", ConvertJob),
         ("measure", Measure),
         ("site", Site),
         ("made", StagedOutput),
@@ -128,7 +128,7 @@ def _jobs() -> dict[str, Job]:
     """One of each command, for one rank; no file is needed to refuse them."""
     told = _told()
     [made] = told["inputs"]
-    stencil = Stencil(steps=1, radius=1, weights=[0, 0, 0, 0, 1, 0, 0, 0, 0], boundary="zero")
+    stencil = StencilJob(steps=1, radius=1, weights=[0, 0, 0, 0, 1, 0, 0, 0, 0], boundary="zero")
     values = Region(path="s.part", name="s", rows=1, columns=4, dtype="float64")
     halo = msgspec.structs.replace(_alone("sweeps"), halo="packed")
     return {
@@ -141,7 +141,7 @@ def _jobs() -> dict[str, Job]:
         "svd": Job(
             command="svd",
             variant=_alone("jacobi"),
-            svd=Svd(values_only=True, s=values, u=None, vt=None, us=None),
+            svd=SvdJob(values_only=True, s=values, u=None, vt=None, us=None),
             **told | {"output": None},
         ),
         "norm": Job(command="norm", variant=_alone("local"), **told | {"output": None}),

@@ -16,7 +16,7 @@ from tilewise.files.region import Region
 from tilewise.files.target import Target
 from tilewise.launch.constants import constants
 from tilewise.machine import storage
-from tilewise.operations.transpose.cost import Sizes
+from tilewise.operations.transpose.cost import TransposeSizes
 from tilewise.operations.transpose.options import ALGORITHMS as TRANSPOSE
 from tilewise.operations.transpose.options import ROOT_WRITES, Transpose
 from tilewise.planning import need
@@ -251,7 +251,9 @@ def test_the_grid_lies_over_the_input_as_stored() -> None:
 def test_mapped_strips_need_one_byte_order(name: str, dtype: str, byte_order: str, strips: bool) -> None:
     source = Region(path="/a.npy", name="a.npy", rows=9000, columns=9000, dtype=dtype, byte_order=byte_order)
     plan = planned(source, name, ranks=1, threads=1, io=Strategies("mapped", "positioned"))
-    expected = constants("transpose", Sizes).mapped_strip_bytes if strips else 3 * plan.job.band_bytes
+    expected = (
+        constants("transpose", TransposeSizes).mapped_strip_bytes if strips else 3 * plan.job.band_bytes
+    )
     assert plan.need.buffers == expected
 
 

@@ -14,10 +14,10 @@ from tilewise.files.formats import format_of
 from tilewise.files.region import Region
 from tilewise.launch.job import Variant
 from tilewise.operations.stencil import cost
-from tilewise.operations.stencil.cost import Files
 from tilewise.operations.stencil.cut import Cut
 from tilewise.operations.stencil.options import Stencil
 from tilewise.planning import need, proof
+from tilewise.planning.need import Files
 
 JOB = ("stencil", "--force")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewise.base.units import bytes_text, plural, rate_text, seconds_text, shape_text, share_text
 from tilewise.lab.report.render.terminal import Screen
 from tilewise.lab.report.table import Cell, Table, number_columns, text_columns
-from tilewise.launch.record import Record, Spread
+from tilewise.launch.record import RankSeconds, Record
 from tilewise.operations import show_of
 
 _BAR = 10  # characters of a whole bar: with it the table fits 80 columns
@@ -47,7 +47,7 @@ def _phases(record: Record) -> Table:
     foreseen = record.predicted_seconds or {}
     table.columns += number_columns(*(["predicted"] if foreseen else []))
     table.columns += [*number_columns("share"), *text_columns("", "")]
-    rows: list[tuple[str, Spread, str]] = [
+    rows: list[tuple[str, RankSeconds, str]] = [
         ("input", seconds.input, _rate(record.rates.read_bytes_per_second, "B/s")),
         ("compute", seconds.compute, _arithmetic(record)),
         ("exchange", seconds.exchange, _exchanged(record)),
@@ -110,7 +110,7 @@ def _verdict(record: Record) -> tuple[str, str, str]:
     return "check", f"verified by {how}{bound}", "good"
 
 
-def _numbers(spread: Spread, many: bool) -> list[str]:
+def _numbers(spread: RankSeconds, many: bool) -> list[str]:
     values = (spread.min, spread.mean, spread.max) if many else (spread.max,)
     return [seconds_text(value) for value in values]
 

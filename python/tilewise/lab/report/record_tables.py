@@ -10,7 +10,7 @@ from tilewise.lab.report.explain import closing_lines, variant_line
 from tilewise.lab.report.figures.style import PHASES
 from tilewise.lab.report.numbers import giga, percent, significant, time_text
 from tilewise.lab.report.table import Cell, Table, number_columns, quantity, text_columns
-from tilewise.launch.record import Matrix, Record, Spread
+from tilewise.launch.record import Matrix, RankSeconds, Record
 
 _LONGEST = 200  # characters of what a job found out
 _PARTS = {"input": ("file", "parse", "distribute"), "output": ("file", "format", "collect")}
@@ -23,7 +23,7 @@ def phases(record: Record) -> Table:
     whole = record.seconds.total.mean
     foreseen = record.predicted_seconds or {}
 
-    def add(name: str, spread: Spread, tone: str) -> None:
+    def add(name: str, spread: RankSeconds, tone: str) -> None:
         values = (spread.min, spread.mean, spread.max)
         cells = [Cell(significant(value), value, time_text(value), tone=tone) for value in values]
         share = spread.mean / whole if whole > 0 else 0.0
@@ -32,10 +32,10 @@ def phases(record: Record) -> Table:
         table.add(Cell(name, tone=tone), *cells, before, quantity(share, percent, tone=faint))
 
     for name in (*PHASES, "total"):
-        spread: Spread = getattr(record.seconds, name)
+        spread: RankSeconds = getattr(record.seconds, name)
         add(name, spread, "strong" if name == "total" else "")
         for part in _PARTS.get(name, ()):
-            inner: Spread = getattr(spread, part)
+            inner: RankSeconds = getattr(spread, part)
             if inner.max > 0:
                 add(f"of it {part}", inner, "faint")
     table.add("whole command", "", "", quantity(record.seconds.wall), quantity(foreseen.get("wall")), "")

@@ -43,6 +43,7 @@ from tilewise.planning.cost import (
     Part,
     Span,
     Take,
+    Traffic,
     Use,
     at,
     of_phase,
@@ -63,10 +64,11 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
     job, variant = plan.job, plan.job.variant
     use = Use(variant, plan.spread)
     (m, k), n = job.inputs[0].shape, job.inputs[1].shape[1]
-    sizes = constants("multiply", Sizes)
+    sizes = constants("multiply", MultiplySizes)
     strassen = variant.kernel == "strassen" or job.tolerance > 0
     width = sizes.wide_panel_width if strassen else sizes.panel_width
-    counted = traffic(m, k, n, job.dtype, variant, width)
+    item = ITEMSIZE[job.dtype]
+    counted = traffic(m, k, n, item, variant, width)
     exposed, moving = _exchange(plan, use, strassen, width)
     inputs = _input(plan, use)
     phases: dict[str, list[Part]] = {
@@ -93,7 +95,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
         peculiar=("verify",),
         ranks=use.ranks_and_nodes,
         messages=None if job.symmetric or job.stage[0] else counted.messages,
-        exchanged=None if job.symmetric or job.stage[0] else counted.bytes,
+        exchanged=None if job.symmetric or job.stage[0] else counted.numbers * item,
         flops=_operations(plan),
     )
 
@@ -234,28 +236,17 @@ GETTING = ("one_sided_fence", "one_sided_lock")
 _AT_ONCE = ("collective", *GETTING)  # where a panel is one message
 
 
-class Traffic(NamedTuple):
-    """All that ranks receive together, of one repetition."""
-
-    messages: int
-    bytes: int
-
-    def __add__(self, other: object) -> Traffic:
-        assert isinstance(other, Traffic)
-        return Traffic(self.messages + other.messages, self.bytes + other.bytes)
-
-
-def traffic(m: int, k: int, n: int, dtype: str, variant: Variant, width: int) -> Traffic:
+def traffic(m: int, k: int, n: int, item: int, variant: Variant, width: int) -> Traffic:
     """Of an m×k · k×n product, whose panels are `width` wide at most."""
-    if variant.exchange in ("none", "shared"):
-        panels = Traffic(0, 0)
-    elif variant.algorithm == "cannon":
-        panels = _blocks(m, k, n, dtype, variant)
-    else:
-        panels = Traffic(0, 0)
-        for begin, end in cuts(k, variant.copies, variant.remainder):
-            panels += _panels(m, end - begin, n, dtype, variant, width)
-    return panels + (_layers(m, n, dtype, variant) if variant.copies > 1 else Traffic(0, 0))
+    found: list[Traffic] = []
+    if variant.algorithm == "cannon" and variant.exchange not in ("none", "shared"):
+        found = [_blocks(m, k, n, variant)]
+    elif variant.exchange not in ("none", "shared"):
+        layers = cuts(k, variant.copies, variant.remainder)
+        found = [_panels(m, end - begin, n, item, variant, width) for begin, end in layers]
+    if variant.copies > 1:
+        found.append(_layers(m, n, item, variant))
+    return Traffic(sum(each.messages for each in found), sum(each.numbers for each in found))
 
 
 def widths(k: int, variant: Variant, width: int) -> list[int]:
@@ -277,7 +268,7 @@ def pieces(elements: int, item: int, ranks: int, exchange: str) -> int:
     return min(max(1, elements * item // PIECE), max(1, ranks - 1))
 
 
-def _blocks(m: int, k: int, n: int, dtype: str, variant: Variant) -> Traffic:
+def _blocks(m: int, k: int, n: int, variant: Variant) -> Traffic:
     """Every block of A and of B visits the q − 1 other ranks of its row or column.
 
     Messages that were described once are as long as the largest block of the row or column. Of empty blocks
@@ -291,12 +282,11 @@ def _blocks(m: int, k: int, n: int, dtype: str, variant: Variant) -> Traffic:
     if variant.exchange in GETTING:
         there = [len(cuts(extent, q, remainder)) for extent in (m, k, n)]
         messages = (there[0] + there[2]) * there[1]
-    return Traffic((q - 1) * messages, (q - 1) * numbers * ITEMSIZE[dtype])
+    return Traffic((q - 1) * messages, (q - 1) * numbers)
 
 
-def _panels(m: int, k: int, n: int, dtype: str, variant: Variant, width: int) -> Traffic:
+def _panels(m: int, k: int, n: int, item: int, variant: Variant, width: int) -> Traffic:
     """Each panel of A goes to all others of its row, each of B to all others of its column."""
-    item = ITEMSIZE[dtype]
     p, q = variant.grid
     messages = 0
     for each in widths(k, variant, width):
@@ -305,13 +295,12 @@ def _panels(m: int, k: int, n: int, dtype: str, variant: Variant, width: int) ->
                 if size == 0 and variant.exchange in GETTING:
                     continue
                 messages += count * (others - 1) * pieces(size * each, item, others, variant.exchange)
-    return Traffic(messages, ((q - 1) * m * k + (p - 1) * k * n) * item)
+    return Traffic(messages, (q - 1) * m * k + (p - 1) * k * n)
 
 
-def _layers(m: int, n: int, dtype: str, variant: Variant) -> Traffic:
+def _layers(m: int, n: int, item: int, variant: Variant) -> Traffic:
     """Each layer gets its share of the rows of C from all others, in pieces."""
-    item = ITEMSIZE[dtype]
-    piece = constants("multiply", Sizes).layer_piece_bytes // item
+    piece = constants("multiply", MultiplySizes).layer_piece_bytes // item
     p, q = variant.grid
     messages = 0
     for rows, of_rows in sizes(m, p, variant.remainder):
@@ -319,7 +308,7 @@ def _layers(m: int, n: int, dtype: str, variant: Variant) -> Traffic:
             for share, layers in sizes(rows, variant.copies, "spread"):
                 times = of_rows * of_columns * layers * (variant.copies - 1)
                 messages += times * -(-share * columns // piece)
-    return Traffic(messages, (variant.copies - 1) * m * n * item)
+    return Traffic(messages, (variant.copies - 1) * m * n)
 
 
 SLICE = 384  # of k, after which a rank that computes looks for messages
@@ -391,7 +380,7 @@ TILE, DEPTH = 192 * 192, 2048  # numbers of such a tile, and of k in a piece at 
 SHARED_PANELS = 9 << 20  # what the threads of Strassen's product pack B into together
 
 
-class Sizes(msgspec.Struct, frozen=True):
+class MultiplySizes(msgspec.Struct, frozen=True):
     """The worker's: of panels, of parts of C that are written early, and of what layers add up."""
 
     panel_width: int  # columns of A, rows of B
@@ -431,7 +420,7 @@ def multiply_need(
     only what is in memory at a time, `whole` are those of the product, and the need is the same whether
     operands that are `plain` go through the page cache or past it.
     """
-    sizes = constants("multiply", Sizes)
+    sizes = constants("multiply", MultiplySizes)
     p, q = variant.grid
     item = ITEMSIZE[dtype]
     rows, columns = part(m, p, variant.remainder), part(n, q, variant.remainder)
@@ -494,7 +483,7 @@ def _packed_by_blas(variant: Variant, dtype: str, rows: int, layer: int) -> int:
     return max(packed, BLAS) if variant.kernel == "blas" else packed
 
 
-def _exchange_buffers(variant: Variant, sizes: Sizes, a: int, b: int, panels: int) -> int:
+def _exchange_buffers(variant: Variant, sizes: MultiplySizes, a: int, b: int, panels: int) -> int:
     """Spare blocks or panels that one rank needs beside its own blocks; sizes in bytes."""
     adding = 2 * sizes.layer_piece_bytes if variant.copies > 1 else 0
     if variant.exchange == "shared" or variant.grid == (1, 1):

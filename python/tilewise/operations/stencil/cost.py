@@ -17,8 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.formats import Format
-from tilewise.files.region import Region, Source
+from tilewise.files.region import Source
 from tilewise.files.target import Target
 from tilewise.launch import job
 from tilewise.launch.constants import constants
@@ -26,9 +25,9 @@ from tilewise.launch.job import Variant
 from tilewise.operations.stencil.cut import Cut
 from tilewise.operations.stencil.weights import Weights
 from tilewise.planning import need, proof
-from tilewise.planning.cost import Cost, Longest, Part, Take, Use, at, reading, verifying, writing
+from tilewise.planning.cost import Cost, Longest, Part, Take, Traffic, Use, at, reading, verifying, writing
 from tilewise.planning.grid import cuts, part
-from tilewise.planning.need import Need
+from tilewise.planning.need import Files, Need
 from tilewise.planning.plan import Plan
 from tilewise.planning.proof import patches
 
@@ -50,7 +49,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
     tiled = variant.tile != (0, 0)
     if not tiled:  # both fields are touched before anything is read
         inputs += use.new_pages(2.0 * source.rows / sweeps.planes * source.columns * item)
-    halo = Traffic(0, 0, 0, 0)
+    halo = Traffic()
     if not tiled and variant.exchange not in ("none", "shared"):
         halo = traffic(
             extents,
@@ -61,9 +60,9 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
             remainder=variant.remainder,
         )
         if variant.halo == "elementwise":
-            halo = halo._replace(messages=halo.cells, most_messages=halo.most_cells)
+            halo = halo._replace(messages=halo.numbers, most_messages=halo.most)
     times = passes * sweeps.planes
-    moving = use.sent(times * halo.most_cells * item, times * halo.most_messages)
+    moving = use.sent(times * halo.most * item, times * halo.most_messages)
     more = passes if tiled else 1
     overlapped = variant.exchange == "overlap"
     fixed = sweeps.until_change == 0 and not sweeps.snapshot_every
@@ -80,7 +79,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
         ranks=use.ranks_and_nodes,
         sure=sweeps.until_change == 0,
         messages=times * halo.messages if fixed else None,
-        exchanged=times * halo.cells * item if fixed else None,
+        exchanged=times * halo.numbers * item if fixed else None,
         flops=float(source.rows) * source.columns * sweeps.steps * told_operations(sweeps) if fixed else None,
     )
 
@@ -90,18 +89,18 @@ def _copies(field: float, use: Use) -> Take:
     return use.shared_out("copy", 2 * 2 * min(field, float(use.ranks * _COPIED)))
 
 
-def has_corners(sweeps: job.Stencil) -> bool:
+def has_corners(sweeps: job.StencilJob) -> bool:
     """Whether a weight off the cross is not 0."""
     return not Weights("", sweeps.radius, tuple(sweeps.weights)).is_star
 
 
-def told_operations(sweeps: job.Stencil) -> float:
+def told_operations(sweeps: job.StencilJob) -> float:
     """Operations on a point as records count them: a multiplication and an addition for each weight."""
     side = 2 * sweeps.radius + 1
     return 2.0 * (side * side if has_corners(sweeps) else 2 * side - 1) - 1
 
 
-def operations(sweeps: job.Stencil) -> float:
+def operations(sweeps: job.StencilJob) -> float:
     """Those of the kernel, which first adds up what has the same weight (`Sweeper::flops_per_point`)."""
     r, side = sweeps.radius, 2 * sweeps.radius + 1
     rows = [sweeps.weights[at * side : (at + 1) * side] for at in range(side)]
@@ -112,7 +111,7 @@ def operations(sweeps: job.Stencil) -> float:
     return 6 * r + 1
 
 
-def _compute(plan: Plan, sweeps: job.Stencil, use: Use, times: int) -> list[Part]:
+def _compute(plan: Plan, sweeps: job.StencilJob, use: Use, times: int) -> list[Part]:
     """Of the rank with most: points, with the rims that deep halos compute twice; or two fields a pass."""
     variant, source = plan.job.variant, plan.job.inputs[0]
     item, cores = ITEMSIZE[plan.job.dtype], use.on_node * use.threads
@@ -131,7 +130,7 @@ def _compute(plan: Plan, sweeps: job.Stencil, use: Use, times: int) -> list[Part
     return [Longest((work, moved))]
 
 
-def _verify(plan: Plan, target: Target | None, sweeps: job.Stencil, use: Use) -> list[Part]:
+def _verify(plan: Plan, target: Target | None, sweeps: job.StencilJob, use: Use) -> list[Part]:
     """Patches that the plain kernel sweeps again, or everything on rank 0; both files are read for it."""
     verify, source = plan.job.verify, plan.job.inputs[0]
     planes = source.planes if isinstance(source, Source) else 1
@@ -162,43 +161,10 @@ REQUEST = 256  # bytes of a message under way: its handle, and what MPI keeps fo
 _AT_ONCE = ("nonblocking", "overlap")  # exchanges that have all messages under way together
 
 
-class Sizes(msgspec.Struct, frozen=True):
+class StencilSizes(msgspec.Struct, frozen=True):
     """The worker's."""
 
     proof_band_bytes: int  # of a file that is read again
-
-
-class Files(msgspec.Struct, frozen=True, kw_only=True):
-    """Both files, as far as memory depends on them; `kind` is the output's format, `order` its storage."""
-
-    source: Region
-    kind: Format
-    order: str
-
-    @property
-    def turned(self) -> bool:
-        """Whether blocks change their order of storage on the way out."""
-        return self.source.order != self.order
-
-    def beside(self, variant: Variant) -> int:
-        """Bytes on each rank of lines that are read and written whole."""
-        written = need.written_whole(self.kind, self._written, self.source.dtype, variant)
-        return need.whole_lines(self.source) + written
-
-    def read_again(self) -> int:
-        """Bytes of lines, on a rank that proves and so reads both files."""
-        source, item = self.source, ITEMSIZE[self.source.dtype]
-        line = self.kind.line_numbers(self._written[1])
-        if not line and source.encoding != "text":
-            return need.whole_lines(source)
-        return need.STAGING // 2 + max(
-            need.whole_lines(source), need.parsed(line, item, line * need.characters(source.dtype))
-        )
-
-    @property
-    def _written(self) -> tuple[int, int]:
-        shape = (self.source.rows, self.source.columns)
-        return shape if self.order == "C" else (shape[1], shape[0])
 
 
 def stencil_need(
@@ -231,9 +197,9 @@ def stencil_need(
         extent if whole else min(extent, rule.patch_side + 2 * steps * cut.radius)
         for extent in (cut.rows, cut.columns)
     ]
-    bands = 2 * constants("stencil", Sizes).proof_band_bytes
+    bands = 2 * constants("stencil", StencilSizes).proof_band_bytes
     proof = 2 * patch[0] * patch[1] * item + bands if verify == "fast" else 0
-    lines = files.beside(variant) + (0 if verify == "off" else files.read_again())
+    lines = files.lines(variant) + (0 if verify == "off" else files.read_again())
     buffers = beside + lines
     serial = 4 * cut.rows * cut.columns * item if verify == "serial" else 0
     rank = fields + buffers + need.FIXED + need.staging(variant)
@@ -246,6 +212,11 @@ def stencil_need(
         blocks=fields,
         buffers=buffers,
     )
+
+
+def _turned(files: Files) -> bool:
+    """Whether blocks change their order of storage on the way out."""
+    return files.source.order != files.order
 
 
 def field_bytes(cut: Cut, dtype: str, variant: Variant) -> int:
@@ -271,7 +242,7 @@ def _block(cut: Cut, variant: Variant) -> tuple[int, int]:
 def _beside_block(cut: Cut, dtype: str, variant: Variant, files: Files, again: int) -> int:
     """Bytes beside the fields of a block: halos, what the kernel keeps, the input again, the block turned."""
     rows, columns = _block(cut, variant)
-    kept = rows * columns * (again + files.turned * ITEMSIZE[dtype])
+    kept = rows * columns * (again + _turned(files) * ITEMSIZE[dtype])
     scratch = _scratch((rows, columns), cut.radius, variant.depth, ITEMSIZE[dtype], variant)
     return _halos(cut, dtype, variant) + scratch + kept
 
@@ -289,7 +260,7 @@ def _tile_bytes(cut: Cut, dtype: str, variant: Variant, files: Files, at_once: i
     )
     fields = 2 * (rows * (columns + 6 * (LINE // item)) * item + PAGE)
     kept = min(2 * reach, rows) * columns * item if tile[0] < extents[0] else 0
-    turned = tile[0] * tile[1] * item if files.turned else 0
+    turned = tile[0] * tile[1] * item if _turned(files) else 0
     scratch = _scratch((rows, columns), cut.radius, min(variant.depth, at_once), item, variant)
     return fields, kept + turned + scratch
 
@@ -327,15 +298,6 @@ class Stretch(NamedTuple):
 
     cells: int
     own: bool
-
-
-class Traffic(NamedTuple):
-    """What all ranks receive for one exchange, and what the one does that receives most."""
-
-    messages: int
-    cells: int
-    most_messages: int
-    most_cells: int
 
 
 def traffic(

@@ -26,12 +26,12 @@ from tilewise.files.target import Target, check_holds, check_planes
 from tilewise.launch import job
 from tilewise.launch.job import Variant
 from tilewise.operations.stencil import cut
-from tilewise.operations.stencil.cost import Files, stencil_need
+from tilewise.operations.stencil.cost import stencil_need
 from tilewise.operations.stencil.cut import Cut, Field, Tiles, cheapest, pass_sweeps, smallest
 from tilewise.operations.stencil.options import ALGORITHMS, CHECK_EVERY, Stencil, swept_type
 from tilewise.operations.stencil.weights import Weights, for_worker, parse_weights, require_held
 from tilewise.planning import io, proof, rule
-from tilewise.planning.need import Need, with_unpacking
+from tilewise.planning.need import Files, Need, with_unpacking
 from tilewise.planning.plan import Plan, plan_of, variant_of
 from tilewise.planning.task import Task
 from tilewise.planning.where import Spread
@@ -109,7 +109,7 @@ def plan_stencil(task: Task[Stencil]) -> Plan:
         states = [state] * min(2, passes - 1)
     why += [*(how if larger is None else []), *then]
     required = need_of(variant)
-    payload = job.Stencil(
+    payload = job.StencilJob(
         steps=options.steps,
         radius=weights.radius,
         weights=list(weights.values),

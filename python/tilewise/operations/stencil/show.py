@@ -7,7 +7,7 @@ from typing import ClassVar
 from tilewise.base.units import plural, rate_text, shape_text
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.launch.record import Record, RecordVariant
-from tilewise.operations.show import Lines, Show, Traffic, number, numbers_of, reads_and_writes
+from tilewise.operations.show import Lines, MemoryTraffic, Show, number, numbers_of, reads_and_writes
 from tilewise.operations.stencil.options import swept_type
 from tilewise.planning.plan import Plan
 
@@ -54,14 +54,14 @@ class ShowStencil(Show):
             return ""
         return rate_text(points, "point/s") + (f", {over:.2f} × the memory-copy limit" if over else "")
 
-    def traffic(self, record: Record) -> Traffic:
+    def traffic(self, record: Record) -> MemoryTraffic:
         """What its passes moved, by the model of the sweeps; several sweeps of a pass move as much as one."""
         if not record.outputs:
-            return Traffic(0.0)
+            return MemoryTraffic(0.0)
         output, result = record.outputs[0], record.result
         field = numbers_of(output) * ITEMSIZE[swept_type(output.dtype)]
         copy = number(result.get("copy_bytes_per_second")) or None
-        return Traffic(number(result.get("model_bytes")), 2.0 * field if copy else 0.0, copy)
+        return MemoryTraffic(number(result.get("model_bytes")), 2.0 * field if copy else 0.0, copy)
 
     def not_converged(self, record: Record, plan: Plan) -> tuple[str, str]:
         """Why sweeps that were to come to rest were given up."""

@@ -114,7 +114,7 @@ def _by_panels(variant: job.Variant) -> bool:
     return variant.algorithm in ("randomized", "tall")
 
 
-def _compute(plan: Plan, wanted: job.Svd, use: Use, m: int, n: int, k: int, course: Course) -> list[Part]:
+def _compute(plan: Plan, wanted: job.SvdJob, use: Use, m: int, n: int, k: int, course: Course) -> list[Part]:
     variant = plan.job.variant
     number = 16 if plan.job.dtype.startswith("complex") else 8
     parts = (number // 8) ** 2  # operations on real numbers for one
@@ -197,7 +197,7 @@ def _exchange(plan: Plan, use: Use, m: int, n: int, sweeps: float) -> list[Part]
     return parts
 
 
-def _verify(plan: Plan, wanted: job.Svd, use: Use, k: int) -> list[Part]:
+def _verify(plan: Plan, wanted: job.SvdJob, use: Use, k: int) -> list[Part]:
     """A and the factors once more, against some vectors; or LAPACK, on rank 0."""
     source = plan.job.inputs[0]
     m, n = max(source.shape), min(source.shape)

@@ -136,7 +136,7 @@ def _plan_by(task: Task[Svd], algorithm: Algorithm) -> Plan:
         taken_over = Fallback(blocks=pairs, need=needs("qr", pairs, "jacobi")[2])
         fallback = taken_over if taken_over.need.node <= room else None
     panels, basis, required = needs(variant.start, variant.blocks)
-    payload = job.Svd(
+    payload = job.SvdJob(
         components=options.components or (shape.components if options.energy is not None else 0),
         values_only=options.values_only,
         max_sweeps=SWEEPS if options.max_sweeps is None else options.max_sweeps,

@@ -12,7 +12,7 @@ from tilewise.launch.job import Variant
 from tilewise.operations.svd.options import OVERSAMPLE, Svd
 
 
-class Sizes(msgspec.Struct, frozen=True):
+class SvdSizes(msgspec.Struct, frozen=True):
     """Of what is factored, of panels of A, and of the space of `randomized`."""
 
     tall_percent: int  # rows, in percent of the columns, from which ranks factor their rows first
@@ -49,9 +49,9 @@ class Sizes(msgspec.Struct, frozen=True):
         return self.factored_columns + self.sketch_oversampling
 
 
-def sizes() -> Sizes:
+def sizes() -> SvdSizes:
     """Those of the worker that jobs will be given to."""
-    return constants("svd", Sizes)
+    return constants("svd", SvdSizes)
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,19 +9,29 @@ staged    tile after tile: read in, turned, written out, on as many threads as t
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import msgspec
 
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import Format
-from tilewise.files.region import Region
 from tilewise.files.target import Target
 from tilewise.launch.constants import constants
 from tilewise.launch.job import Variant
 from tilewise.planning import grid, need
-from tilewise.planning.cost import DEALT, Cost, Longest, Part, Use, reading, touching, verifying, writing
+from tilewise.planning.cost import (
+    DEALT,
+    Cost,
+    Longest,
+    Part,
+    Traffic,
+    Use,
+    reading,
+    touching,
+    verifying,
+    writing,
+)
 from tilewise.planning.grid import cuts, part
+from tilewise.planning.need import Files
 from tilewise.planning.plan import Plan
 
 LINE = 64
@@ -33,7 +43,7 @@ PROOF = 16 << 20  # bytes that a proof reads into; its blocks are smaller than r
 WEIGHT = 8  # bytes for each number of a row, beside a fingerprint
 
 
-class Sizes(msgspec.Struct, frozen=True):
+class TransposeSizes(msgspec.Struct, frozen=True):
     """The worker's: of strips of mapped pages, and of tiles past the page cache."""
 
     mapped_strip_bytes: int  # that a thread turns and writes, and at least a cache line of columns
@@ -41,12 +51,12 @@ class Sizes(msgspec.Struct, frozen=True):
     requests_in_flight: int  # of a node, two a rank at least, and a buffer for each both ways
 
 
-class Files(msgspec.Struct, frozen=True, kw_only=True):
-    """Both files, as far as memory and the way of `staged` depend on them; `kind` is the output's format."""
+class TransposeFiles(Files, frozen=True, kw_only=True):
+    """Both files, as far as the way of `staged` depends on them, too."""
 
-    source: Region
-    kind: Format
-    order: str
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.source.columns, self.source.rows
 
     @property
     def turned(self) -> bool:
@@ -58,12 +68,6 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
         """Rows and columns of the input as its file stores it."""
         rows, columns = self.source.rows, self.source.columns
         return (columns, rows) if self.source.order == "F" else (rows, columns)
-
-    @property
-    def written(self) -> tuple[int, int]:
-        """Rows and columns of the result as its file stores it."""
-        rows, columns = self.stored
-        return (columns, rows) if self.turned else (rows, columns)
 
     @property
     def plain(self) -> bool:
@@ -82,19 +86,14 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
         """Whether `staged` can turn the input where it is mapped."""
         return self.plain and not self.swapped
 
-    @property
-    def line(self) -> int:
-        """Numbers on one line of the result; 0 where it is no text."""
-        return self.kind.line_numbers(self.written[1])
 
-
-def in_tiles(files: Files, variant: Variant) -> bool:
+def in_tiles(files: TransposeFiles, variant: Variant) -> bool:
     """Whether `staged` takes tiles of plain files through memory."""
     return files.plain and {variant.read, variant.write} <= {"positioned", "uncached"}
 
 
 def staged(
-    files: Files, variant: Variant, room: int, on_node: int, verify: str, given: int | None = None
+    files: TransposeFiles, variant: Variant, room: int, on_node: int, verify: str, given: int | None = None
 ) -> tuple[int, need.Need]:
     """Bytes of what `staged` holds at a time on each rank, and what all of that needs.
 
@@ -108,14 +107,14 @@ def staged(
         stage, buffers = LEAST_STAGE, strips(files, variant.threads)
     elif in_tiles(files, variant):
         past_cache = "uncached" in (variant.read, variant.write)
-        sizes = constants("transpose", Sizes)
+        sizes = constants("transpose", TransposeSizes)
         requests = 2 * max(2, sizes.requests_in_flight // variant.ranks) if past_cache else 0
         bounces = requests * (sizes.bounce_bytes + 2 * PAGE)
         stage = given or max(LEAST_STAGE, min(TILE, (room - bounces) // 3 - 4 * PAGE, size))
         tiles = 3 if stage < size else 2  # of a matrix that is one tile, no other is read meanwhile
         buffers = tiles * (stage + 4 * PAGE) + bounces
     else:  # band by band, as conversions go
-        beside = need.staging(variant) + need.whole_lines(files.source) + _writing(files, variant)
+        beside = need.staging(variant) + files.lines(variant)
         row = files.written[1] * item if files.line else 0
         share = -(-size // variant.ranks)
         stage = max(LEAST_STAGE, row, min(BAND, (room - beside) // 3, 2 * share))
@@ -125,21 +124,21 @@ def staged(
     return stage, need.Need(rank=rank, node=on_node * rank, shared=0, blocks=0, buffers=buffers)
 
 
-def scattered(files: Files, room: int) -> int:
+def scattered(files: TransposeFiles, room: int) -> int:
     """Bytes of the result between two tiles that write next to each other, with `room` for what is held."""
     item = ITEMSIZE[files.source.dtype]
     side = math.isqrt(max(LEAST_STAGE, min(TILE, (room - need.FIXED) // 3)) // item)
     return min(files.source.bytes, side * files.written[1] * item)
 
 
-def strips(files: Files, threads: int) -> int:
+def strips(files: TransposeFiles, threads: int) -> int:
     """Bytes of the strips that a rank's threads turn and write."""
     rows, columns = files.stored
-    strip = constants("transpose", Sizes).mapped_strip_bytes
+    strip = constants("transpose", TransposeSizes).mapped_strip_bytes
     return threads * max(strip, rows * min(LINE, columns * ITEMSIZE[files.source.dtype]))
 
 
-def in_memory(files: Files, variant: Variant, on_node: int, verify: str) -> need.Need:
+def in_memory(files: TransposeFiles, variant: Variant, on_node: int, verify: str) -> need.Need:
     """What algorithms need that hold the matrix in memory, spread over the ranks.
 
     The grid lies over the input as it is stored, and in `swap` also over the result as that is.
@@ -149,7 +148,7 @@ def in_memory(files: Files, variant: Variant, on_node: int, verify: str) -> need
     # Rank 0 of `gather` writes from where it has received, but for a text.
     direct = variant.algorithm == "gather" and not files.line
     stages = need.staging(msgspec.structs.replace(variant, write="positioned") if direct else variant)
-    beside = stages + need.whole_lines(files.source) + _writing(files, variant)
+    beside = stages + files.lines(variant)
     shared = whole if variant.exchange == "shared" else 0
     if variant.algorithm == "reread":
         rank, everywhere = 2 * block, 2 * whole
@@ -180,39 +179,23 @@ def _block(shape: tuple[int, int], variant: Variant) -> int:
     return rows * columns
 
 
-def _writing(files: Files, variant: Variant) -> int:
-    return need.written_whole(files.kind, files.written, files.source.dtype, variant)
-
-
-def _proving(files: Files, variant: Variant, verify: str) -> int:
+def _proving(files: TransposeFiles, variant: Variant, verify: str) -> int:
     """Bytes on each rank when both files are read again.
 
     Lines of a text are read whole; each stands beside its numbers and their weights.
     """
     if verify in ("auto", "off"):
         return 0
-    source, item = files.source, ITEMSIZE[files.source.dtype]
-    stages = need.STAGING // 2 if files.line or source.encoding == "text" else 0
-    text = files.line * need.characters(source.dtype)
-    whole = max(need.whole_lines(source), need.parsed(files.line, item, text))
-    longest = max(need.longest_line(source), files.line)
-    return PROOF + stages + whole + longest * (item + max(item, WEIGHT))
-
-
-class Traffic(NamedTuple):
-    """What ranks receive together, and the numbers and messages of the one that receives most."""
-
-    messages: int
-    numbers: int
-    most: int
-    most_messages: int
+    item = ITEMSIZE[files.source.dtype]
+    longest = max(need.longest_line(files.source), files.line)
+    return PROOF + files.read_again() + longest * (item + max(item, WEIGHT))
 
 
 def cost_of(plan: Plan, target: Target | None) -> Cost:
     """The cost of the transposition that `plan` is of."""
     job, variant, source = plan.job, plan.job.variant, plan.job.inputs[0]
     use = Use(variant, plan.spread)
-    files = Files(source=source, kind=target.format if target else Format(), order=plan.order)
+    files = TransposeFiles(source=source, kind=target.format if target else Format(), order=plan.order)
     item = ITEMSIZE[source.dtype]
     rows = part(files.stored[0], variant.grid[0], variant.remainder)
     streams = variant.algorithm == "staged"
@@ -250,17 +233,17 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
     )
 
 
-def traffic(files: Files, variant: Variant) -> Traffic:
+def traffic(files: TransposeFiles, variant: Variant) -> Traffic:
     """Of the pieces of blocks as they were read that other ranks write, each one message."""
     if variant.algorithm not in ("gather", "swap") or variant.ranks == 1 or variant.exchange == "shared":
-        return Traffic(0, 0, 0, 0)
+        return Traffic()
     (down, across), (p, q) = files.stored, variant.grid
     whole = down * across
     rows, columns = cuts(down, p, variant.remainder), cuts(across, q, variant.remainder)
     if variant.algorithm == "gather":
         first = (rows[0][1] - rows[0][0]) * (columns[0][1] - columns[0][0]) if rows and columns else 0
         others = max(0, len(rows) * len(columns) - 1)
-        return Traffic(others, whole - first, whole - first, others)
+        return Traffic(others, whole - first, others, whole - first)
     # Of the result, as its file stores it, rank (i, j) writes part i of the rows and part j of the columns.
     wide, high = (across, down) if files.turned else (down, across)
     result_rows = cuts(wide, p, variant.remainder)
@@ -277,7 +260,7 @@ def traffic(files: Files, variant: Variant) -> Traffic:
             own_messages += kept > 0
     messages = sum(met_rows) * sum(met_columns) - own_messages
     most = part(wide, p, variant.remainder) * part(high, q, variant.remainder)
-    return Traffic(messages, whole - own, most, max(met_rows, default=0) * max(met_columns, default=0))
+    return Traffic(messages, whole - own, max(met_rows, default=0) * max(met_columns, default=0), most)
 
 
 def _meetings(ours: list[tuple[int, int]], theirs: list[tuple[int, int]]) -> list[int]:

@@ -24,7 +24,7 @@ from tilewise.machine import machines, storage
 from tilewise.operations.transpose.cost import (
     BAND,
     PAGE,
-    Files,
+    TransposeFiles,
     in_memory,
     in_tiles,
     scattered,
@@ -50,7 +50,7 @@ def plan_transpose(task: Task[Transpose]) -> Plan:
     check_holds(target, source.dtype)
     kind = target.format
     order = io.order_of(target, options.order)
-    files = Files(source=source, kind=kind, order=order)
+    files = TransposeFiles(source=source, kind=kind, order=order)
     algorithm = _algorithm(task, files)
     all_cores = algorithm.name != "staged" and (options.algorithm is not None or bool(algorithm.exchanges))
     work = float(source.rows) * source.columns * _WORK
@@ -133,7 +133,7 @@ def _tile(task: Task[Transpose], variant: Variant) -> tuple[Variant, Measured | 
     return msgspec.structs.replace(variant, tile=(tile.rows, tile.columns), streaming=tile.streaming), None
 
 
-def _algorithm(task: Task[Transpose], files: Files) -> Algorithm:
+def _algorithm(task: Task[Transpose], files: TransposeFiles) -> Algorithm:
     """The algorithm that was asked for, or that what was asked for leads to."""
     options, source, why = task.options, task.source, task.why
     if options.resumed is not None:
@@ -180,7 +180,7 @@ def _written_by_root(variant: Variant, options: Transpose, kind: Format) -> Vari
     )
 
 
-def _touching(task: Task[Transpose], variant: Variant, files: Files) -> Variant:
+def _touching(task: Task[Transpose], variant: Variant, files: TransposeFiles) -> Variant:
     """How `staged` reads and writes plain files, where that was left open."""
     options, source, facts, why = task.options, task.source, task.facts, task.why
     if options.io.read is not None or options.io.write is not None:
