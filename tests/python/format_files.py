@@ -13,7 +13,7 @@ from tilewise.files.formats import format_of
 from tilewise.files.output import Output, create
 from tilewise.files.reading import binary, pieces, rows_of
 from tilewise.files.region import Region
-from tilewise.files.target import check_holds, check_target
+from tilewise.files.target import Target, check_holds, find_target, require_replaceable
 
 SHAPES = [(1, 1), (1, 7), (7, 1), (13, 11), (300, 257)]
 COMPLEX = ["complex64", "complex128"]
@@ -23,6 +23,13 @@ def require_library(name: str) -> None:
     """Skips a test of a format whose library is an extra that is not installed."""
     if format_of(name).table:
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+
+def check_target(name: str, force: bool) -> Target:
+    """The place called `name`, where an output may be written there."""
+    target = find_target(name)
+    require_replaceable(target, force)
+    return target
 
 
 def matrix(shape: tuple[int, int], dtype: str = "float64") -> numpy.ndarray[Any, Any]:

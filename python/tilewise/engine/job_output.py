@@ -1,14 +1,15 @@
 """What a job writes: a file, with snapshots beside it, a folder of several files, or nothing.
 
-paths, check       claims            make               told, settle, pack, ready      name, tidy
-may it be there?   what make may     part files, under  numbers come in, and all is    it stands under
-                   leave behind      hidden names       done that may still fail       its names
+paths, check       claims            make               with_outputs, settle, pack,     name, tidy
+may it be there?   what make may     part files, under  ready: numbers come in, and     it stands under
+                   leave behind      hidden names       all is done that may fail       its names
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -18,16 +19,21 @@ from tilewise.engine import journal
 from tilewise.engine.journal import Begun
 from tilewise.files import folder, output, sweep
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.folder import Folder
+from tilewise.files.folder import Folder, Piece
 from tilewise.files.formats import format_name
-from tilewise.files.output import Run, needed_bytes
-from tilewise.files.outputs import Form, Outputs, create_all, snapshot_name
-from tilewise.files.region import Region, Source, is_encoded
-from tilewise.files.room import DECODE_ELSEWHERE, OUTPUT_ELSEWHERE, Room, Want, rooms
-from tilewise.files.slices import Part, part_of
-from tilewise.files.stacks import Selection
-from tilewise.files.states import States
-from tilewise.files.target import Target, base_of, find_target, module_of, require_replaceable
+from tilewise.files.output import Output, Outputs, Run, Temporary, needed_bytes
+from tilewise.files.region import Region, Source, is_encoded, unplaced
+from tilewise.files.room import DECODE_ELSEWHERE, OUTPUT_ELSEWHERE, Room, Want, require_free, rooms
+from tilewise.files.slices import Part, part_of, put_slices
+from tilewise.files.stacks import Selection, dense_steps
+from tilewise.files.target import (
+    Target,
+    base_of,
+    find_target,
+    module_of,
+    require_replaceable,
+    snapshot_name,
+)
 from tilewise.files.unchanged import Inputs
 from tilewise.launch.job import Job
 from tilewise.launch.record import Matrix
@@ -35,11 +41,6 @@ from tilewise.machine.storage import is_own
 from tilewise.operations.operation import Operation
 from tilewise.planning import grid
 from tilewise.planning.plan import Plan
-
-if TYPE_CHECKING:
-    from tilewise.files.gaps import Gaps
-
-Made = TypeVar("Made", Outputs, Folder)
 
 
 def find_place(operation: Operation) -> Target | None:
@@ -51,7 +52,18 @@ def find_place(operation: Operation) -> Target | None:
     return find_target(operation.output, operation.colours)
 
 
-class JobOutput(Generic[Made]):
+def output_of(operation: Operation, target: Target | None, plan: Plan) -> JobOutput:
+    """The result of `plan`, at the `target` that `find_place` found for `operation`."""
+    if target is None:
+        import tempfile
+
+        return JobOutput(tempfile.gettempdir(), plan)
+    if operation.several:
+        return FolderOutput(target, plan, operation)
+    return FileOutput(target, plan, operation.colours)
+
+
+class JobOutput:
     """The files of the result of `plan`: planned, made, then named. Of itself it has none.
 
     `folder` is where decoded inputs lie, and what has no name yet; `begun` is what an earlier start has left,
@@ -63,14 +75,9 @@ class JobOutput(Generic[Made]):
     def __init__(self, folder: str, plan: Plan) -> None:
         self.folder = folder
         self.plan = plan
-        self._made: Made | None = None
+        self.made = Outputs()
         self.begun: Begun | None = None
-
-    @property
-    def made(self) -> Made:
-        """The part files, once they are made."""
-        assert self._made is not None
-        return self._made
+        self._state = plan.state if plan.checkpoint is not None else None
 
     def paths(self) -> list[str]:
         """Every path that will get a name."""
@@ -85,6 +92,8 @@ class JobOutput(Generic[Made]):
         Factors of a decomposition whose number its numbers decide are left out.
         """
         wants = self._wants()
+        if self._state is not None and self.begun is None and self.target is not None:
+            wants.append(Want(self.folder, 2 * self._state.bytes, f"the checkpoints of {self.target.name}"))
         for source in filter(is_encoded, self.plan.job.inputs):
             assert isinstance(source, Source)
             wants.append(Want(self.folder, source.all_bytes, f"the decoded {source.name}"))
@@ -96,68 +105,73 @@ class JobOutput(Generic[Made]):
     @property
     def claims(self) -> list[Claim]:
         """The names to be given, and all that would have to go without them; before `make`, too."""
-        return []
+        return self.made.claims
 
     def sweep(self) -> None:
-        """Removes what jobs that have died left here."""
+        """Remove what jobs that have died left here."""
         sweep.sweep(self.folder, is_own(self.folder))
 
     def make(self) -> None:
-        """Makes the part files; nothing is left behind where that fails."""
+        """Make the part files; nothing is left behind where that fails."""
 
-    def told(self, job: Job) -> Job:
-        """`job` with the regions that the ranks write to."""
+    def with_outputs(self, job: Job) -> Job:
+        """Return `job` with the regions that the ranks write to."""
         return job
 
     def keep_journal(self, job: Job, inputs: Inputs, line: str) -> Job:
-        """`job`, as it is `told`, with a journal where it keeps one. Raises RunError."""
-        return job
+        """Return `job`, which has its outputs, with a journal where it keeps one. Raises RunError.
 
-    def _journaled(self, job: Job, claim: Claim, line: str) -> Job:
-        """`job` with the journal that has begun, which stays where the name of `claim` is not given."""
-        assert self.begun is not None
+        The journal stays where the result's name is not given; `line` is the command that goes on from it.
+        """
+        if self.target is None or not (self.begun or self._state or self._writes_pieces()):
+            return job
+        if self.begun is None:
+            self.begun = journal.begin(self.target, line, job, inputs, self._state)
+        claim = self.made.result.claim
         claim.journal = self.begun.folder
         claim.states = self.begun.states
         claim.goes_on = f"{line} --resume" if line else "the same call with resume=True goes on"
         told = journal.told(self.begun, self.plan.state, self.plan.checkpoint or 0.0)
         return msgspec.structs.replace(job, journal=told)
 
+    def _writes_pieces(self) -> bool:
+        """True where what is done stands in the result piece by piece, so that it serves as a checkpoint."""
+        return False
+
     def name_snapshot(self, index: int, force: bool) -> None:
-        """Gives a snapshot that is complete its name. Raises RunError."""
-        raise AssertionError("this result has no snapshots")
+        """Give a snapshot that is complete its name. Raises RunError."""
+        self.made.name_early(index, self.plan.choices.sync, force)
 
     def settle(self, result: dict[str, Any]) -> list[str]:
-        """Throws away what no numbers were written to, as the ranks' `result` says; warnings."""
+        """Throw away what no numbers were written to, as the ranks' `result` says; warnings."""
         return []
 
     def pack(self, run: Run) -> bool:
-        """Packs whatever format asks for that, by way of `run`; whether there was anything to do."""
-        return False
+        """Pack whatever format asks for that, by way of `run`; returns True if there was anything to do."""
+        return self.made.pack(self.plan.choices.sync, run)
 
     def matrices(self) -> list[Matrix]:
         """The outputs as the record names them."""
         return []
 
     def ready(self) -> None:
-        """Does all that may fail before names are given. Raises RunError and VerificationError."""
-        if self._made is not None:
-            self._made.ready(self.plan.choices.sync)
+        """Do all that may fail before names are given. Raises RunError and VerificationError."""
+        self.made.ready(self.plan.choices.sync)
 
     def name(self, force: bool) -> None:
-        """Gives everything its name. Raises RunError; what has no name by then will get none."""
-        if self._made is not None:
-            self._made.name(force)
+        """Give everything its name. Raises RunError; what has no name by then will get none."""
+        self.made.name(force)
 
     def tidy(self) -> list[str]:
-        """What is left to do under the new names; warnings."""
-        return self._made.tidy(self.plan.choices.sync) if self._made is not None else []
+        """Do what is left to do under the new names; warnings."""
+        return self.made.tidy(self.plan.choices.sync)
 
     def discard(self) -> list[str]:
-        """Removes what has no name; returns the paths of what could not be removed."""
-        return self._made.discard() if self._made is not None else []
+        """Remove what has no name; returns the paths of what could not be removed."""
+        return self.made.discard()
 
 
-class FileOutput(JobOutput[Outputs]):
+class FileOutput(JobOutput):
     """One file, or one folder of tiles; a stencil's snapshots lie beside it."""
 
     target: Target
@@ -172,18 +186,25 @@ class FileOutput(JobOutput[Outputs]):
         self._cut = output.cut_of(target, plan.shape, plan.dtype, shares)
         self._shape = plan.shape
         self._part: Part | None = None  # of a stack, where its first slice lies
-        self._gaps: Gaps | None = None
-        self._state = plan.state if plan.checkpoint is not None else None
+        self._slices: Temporary | None = None  # where slices lie that have gaps in the array
         between = plan.states if self._state is None else []  # else they lie in the files of the checkpoints
-        self._states = States(target.path, target.name, plan.job.id, between)
+        self._states = [
+            self._temporary(f"{number}.state", state, "the states between passes")
+            for number, state in enumerate(between)
+        ]
         if plan.each is not None:
             self._shape = (plan.each.count * plan.shape[0], plan.shape[1])
             whole = plan.each.shape(*plan.shape)
             self._part = part_of(whole, target.name, Selection(axes=plan.each.axes), plan.order == "F")
             if not self._part.in_one_piece:
-                from tilewise.files.gaps import Gaps
+                region = unplaced(self._shape, plan.dtype)
+                self._slices = self._temporary("slices", region, "the slices")
+        beside = [self._slices] if self._slices is not None else []
+        self.made.temporary = [*beside, *self._states]
 
-                self._gaps = Gaps(target.path, target.name, plan.job.id, self._part, plan.dtype)
+    def _temporary(self, ending: str, region: Region, what: str) -> Temporary:
+        path, name = self.target.path, self.target.name
+        return Temporary.of(path, self.plan.job.id, ending, region, f"{what} of {name}")
 
     def paths(self) -> list[str]:
         return [each.path for each in self._targets]
@@ -197,20 +218,19 @@ class FileOutput(JobOutput[Outputs]):
         name = f"{target.name} and {plural(count - 1, 'snapshot')}" if count > 1 else target.name
         size = count * needed_bytes(target, self._shape, plan.dtype)
         wants = [Want(self.folder, size, name, target.format.text)]
-        if self._gaps is not None:
-            wants.append(Want(self.folder, self._gaps.bytes, f"the slices of {target.name}"))
-        if self._state is not None and self.begun is None:
-            wants.append(Want(self.folder, 2 * self._state.bytes, f"the checkpoints of {target.name}"))
-        elif self._states.regions:
-            wants.append(Want(self.folder, self._states.bytes, f"the states between passes of {target.name}"))
+        if self._slices is not None:
+            wants.append(Want(self.folder, self._slices.bytes, self._slices.what))
+        if self._states:
+            size = sum(each.bytes for each in self._states)
+            wants.append(Want(self.folder, size, self._states[0].what))
         return wants
 
     @property
     def claims(self) -> list[Claim]:
-        beside = [*([self._gaps.claim] if self._gaps is not None else []), *self._states.claims]
-        if self._made is not None:
-            return [*self._made.claims, *beside]
-        return [*(output.claim_of(each, self.plan.job.id, self._cut) for each in self._targets), *beside]
+        if self.made.named:
+            return self.made.claims
+        future = (output.claim_of(each, self.plan.job.id, self._cut) for each in self._targets)
+        return [*future, *self.made.claims]
 
     def sweep(self) -> None:
         super().sweep()
@@ -218,83 +238,78 @@ class FileOutput(JobOutput[Outputs]):
             module_of(self.target).sweep(self.target.path, is_own(self.target.path))
 
     def make(self) -> None:
-        plan = self.plan
-        if self.begun is not None and not self.begun.states:
-            head, region = self.begun.header.head, self.begun.output
-            self._made = Outputs(output.reopen(self.target, self.begun.part, region, head), [])
-            return
         if self.begun is None:
             journal.remove_old(self.target)
-        form = Form(
-            shape=self._shape,
-            extents=self._part.shape if self._part is not None else (),
-            dtype=plan.dtype,
-            order=plan.order,
-            header=plan.header,
-            style=plan.choices.written_style,
-            rectangles=self._cut,
-            planes=plan.planes,
-        )
-        self._made = create_all(self.target, self._targets[:-1], form, plan.job.id)
-        self._made.again = self.begun is not None
-        if self._gaps is not None:
-            self._gaps.make()
-        self._states.make()
+        self.made.again = self.begun is not None
+        self.made.make(self._make())
 
-    def told(self, job: Job) -> Job:
+    def _make(self) -> Iterator[Output]:
+        plan, size = self.plan, needed_bytes(self.target, self._shape, self.plan.dtype)
+        if self.begun is not None and not self.begun.states:
+            yield output.reopen(self.target, self.begun.part, self.begun.output, self.begun.header.head)
+            return
+        if count := len(self._targets) - 1:
+            what = f"{self.target.name} and {plural(count, 'snapshot')}"
+            require_free(self.folder, size * (1 + count), what)
+        for each in self._targets:
+            yield output.create(
+                each,
+                self._shape,
+                plan.dtype,
+                plan.order,
+                plan.job.id,
+                header=plan.header,
+                style=plan.choices.written_style,
+                rectangles=self._cut,
+                planes=plan.planes,
+                extents=self._part.shape if self._part is not None else (),
+            )
+
+    def with_outputs(self, job: Job) -> Job:
         stencil = job.stencil
         if stencil is not None:
             stencil = msgspec.structs.replace(
-                stencil, snapshots=self.made.snapshot_regions, states=self._states.regions
+                stencil,
+                snapshots=[each.region for each in self.made.named[:-1]],
+                states=[each.region for each in self._states],
             )
-        return msgspec.structs.replace(job, output=self._told_region(), stencil=stencil)
+        return msgspec.structs.replace(job, output=self._first_slice(), stencil=stencil)
 
-    def keep_journal(self, job: Job, inputs: Inputs, line: str) -> Job:
-        made = self.made.output
-        region = made.region
-        if self.begun is None:
-            plain = region.path == made.part and region.encoding == "binary" and not region.tiles
-            pieces = self.plan.journaled and plain and self._part is None and not made.target.container
-            if self._state is None and not pieces:
-                return job
-            self.begun = journal.begin(self.target, line, job, inputs, self._state)
-        return self._journaled(job, made.claim, line)
+    def _writes_pieces(self) -> bool:
+        made = self.made.result
+        plain = made.region.encoding == "binary" and not made.packed and not made.region.tiles
+        return self.plan.journaled and plain and self._part is None and not made.target.container
 
-    def _told_region(self) -> Region:
+    def _first_slice(self) -> Region:
         """Where the result goes, or its first slice."""
-        whole, part = self.made.output.region, self._part
+        whole, part = self.made.result.region, self._part
         if part is None or part.slices is None:
             return whole
-        name = part.slice_name(whole.name)
-        if self._gaps is not None:
-            return msgspec.structs.replace(self._gaps.region(), name=name)
-        steps = [step * ITEMSIZE[whole.dtype] for step in part.slices.steps]
-        return msgspec.structs.replace(whole, name=name, rows=part.rows, columns=part.columns, steps=steps)
-
-    def name_snapshot(self, index: int, force: bool) -> None:
-        self.made.name_snapshot(index, self.plan.choices.sync, force)
+        name, slices, steps = part.slice_name(whole.name), part.slices, part.slices.steps
+        if self._slices is not None:
+            whole, steps = self._slices.region, dense_steps(slices.extents, part.rows * part.columns)
+        bytes_ = [step * ITEMSIZE[whole.dtype] for step in steps]
+        return msgspec.structs.replace(whole, name=name, rows=part.rows, columns=part.columns, steps=bytes_)
 
     def settle(self, result: dict[str, Any]) -> list[str]:
-        self._states.discard()
+        for each in self._states:
+            each.discard()
         kept = result.get("snapshots", [])
         return self.made.keep([sweeps in kept for sweeps in self.plan.snapshots])
 
     def pack(self, run: Run) -> bool:
-        sync, gaps = self.plan.choices.sync, self._gaps
-        if gaps is not None:
-            run(lambda: gaps.fill(self.made.output.region, sync))
-            gaps.discard()
-        return self.made.pack(sync, run) or gaps is not None
-
-    def discard(self) -> list[str]:
-        left = self._gaps.discard() if self._gaps is not None else []
-        return [*left, *self._states.discard(), *super().discard()]
+        slices, part = self._slices, self._part
+        if slices is not None and part is not None:
+            run(lambda: put_slices(part, slices.part, self.made.result.region, self.plan.choices.sync))
+            slices.discard()
+        return super().pack(run) or slices is not None
 
     def matrices(self) -> list[Matrix]:
         plan = self.plan
         shape: tuple[int, ...] = (plan.shape[0] // plan.planes, plan.shape[1])
         if self._part is not None:
             shape = self._part.shape
+        *snapshots, result = [each.target for each in self.made.named]
         return [
             Matrix(
                 os.path.realpath(base_of(each)),
@@ -304,5 +319,84 @@ class FileOutput(JobOutput[Outputs]):
                 plan.order,
                 plan.planes,
             )
-            for each in (self.target, *(snapshot.target for snapshot in self.made.snapshots))
+            for each in (result, *snapshots)
+        ]
+
+
+class FolderOutput(JobOutput):
+    """A folder with a file for each of the plan's pieces: the factors of a decomposition."""
+
+    target: Target
+
+    def __init__(self, target: Target, plan: Plan, operation: Operation) -> None:
+        super().__init__(os.path.dirname(target.path), plan)
+        self.target = target
+        self._operation = operation
+        self._pieces = list(plan.pieces)
+        if plan.each is not None:  # as numpy.linalg has it, slices come first
+            stack = plan.each.extents
+            self._pieces = [
+                msgspec.structs.replace(piece, shape=(*stack, *piece.shape)) for piece in plan.pieces
+            ]
+
+    @property
+    def _folder(self) -> Folder:
+        made = self.made.result
+        assert isinstance(made, Folder)
+        return made
+
+    def paths(self) -> list[str]:
+        return [self.target.path]
+
+    def check(self, force: bool) -> None:
+        folder.require_replaceable(self.target, force, self.plan.job.inputs)
+
+    def _wants(self) -> list[Want]:
+        if self._operation.counts_late:
+            return []
+        return [Want(self.folder, sum(piece.bytes for piece in self._pieces), self.target.name)]
+
+    @property
+    def claims(self) -> list[Claim]:
+        if self.made.named:
+            return self.made.claims
+        return [folder.claim_of(self.target, self._pieces, self.plan.job.id)]
+
+    def make(self) -> None:
+        job, late = self.plan.job, self._operation.counts_late
+        if self.begun is None:
+            journal.remove_old(self.target)
+        self.made.make(iter([folder.create(self.target, self._pieces, job.command, job.id, late)]))
+
+    def with_outputs(self, job: Job) -> Job:
+        pieces = zip(self.plan.pieces, self._folder.regions, strict=True)
+        regions = {
+            os.path.splitext(piece.file)[0]: self._first_slice(piece, region) for piece, region in pieces
+        }
+        return self._operation.with_files(job, regions)
+
+    def _first_slice(self, piece: Piece, region: Region) -> Region:
+        """Where the factor goes that is `piece` of one matrix: `region`, or its first slice in there."""
+        each = self.plan.each
+        if each is None:
+            return region
+        rows, columns = piece.rows_columns
+        stars = ",".join("*" * len(each.extents))
+        return msgspec.structs.replace(
+            region,
+            name=f"{region.name}[{stars}]",
+            rows=rows,
+            columns=columns,
+            steps=list(dense_steps(each.extents, piece.bytes)),
+        )
+
+    def settle(self, result: dict[str, Any]) -> list[str]:
+        if self._operation.counts_late:
+            self._folder.cut(self._operation.counted(self._folder.listing.files, result))
+        return []
+
+    def matrices(self) -> list[Matrix]:
+        return [
+            Matrix(os.path.join(self.target.path, piece.file), "npy", piece.shape, piece.dtype, "C")
+            for piece in self._folder.listing.files
         ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
 
 import msgspec
 
@@ -35,7 +34,7 @@ def is_wanted(request: Request, plan: Plan, cost: Cost, machine: Machine) -> boo
     return not machine.known and cost.sure and predicted(plan, cost, machine).wall >= LONG
 
 
-def measure_once(output: JobOutput[Any], listener: Listener, caught: Signals) -> None:
+def measure_once(output: JobOutput, listener: Listener, caught: Signals) -> None:
     """Measures this machine and keeps its terms; says so, and where it fails, why it knows nothing still.
 
     Files of some megabytes lie beside the output meanwhile. Interrupted where a signal says so.

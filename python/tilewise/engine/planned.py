@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from tilewise.engine.job_output import JobOutput
@@ -45,7 +43,7 @@ class Planned(msgspec.Struct, frozen=True):
 
 
 def planned_of(
-    output: JobOutput[Any], request: Request, joined: Join | None = None, machine: Machine | None = None
+    output: JobOutput, request: Request, joined: Join | None = None, machine: Machine | None = None
 ) -> Planned:
     """The plan of a prepared `request`, and every other way to do it, on `machine` or where it runs."""
     from tilewise import __version__

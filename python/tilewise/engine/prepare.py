@@ -10,8 +10,7 @@ import msgspec
 from tilewise.base.errors import UsageError
 from tilewise.engine import journal, side_files
 from tilewise.engine.decoding import checked
-from tilewise.engine.folder_output import output_of
-from tilewise.engine.job_output import JobOutput, find_place
+from tilewise.engine.job_output import JobOutput, find_place, output_of
 from tilewise.engine.journal import Begun
 from tilewise.engine.limit import in_batch
 from tilewise.engine.request import Request
@@ -47,7 +46,7 @@ def foresee(request: Request, unknown: Sequence[str], record: str | None) -> Non
         (folder.require_replaceable if operation.several else require_replaceable)(target, request.force)
 
 
-def prepare(request: Request, joined: Join | None = None, machine: Machine | None = None) -> JobOutput[Any]:
+def prepare(request: Request, joined: Join | None = None, machine: Machine | None = None) -> JobOutput:
     """The planned result of `request`; raises UsageError for whatever cannot be. Changes nothing.
 
     `joined` tells of ranks that exist already, `machine` of one that is not here but is planned for.
@@ -83,7 +82,7 @@ def _prepared(
     begun: Begun | None,
     joined: Join | None,
     machine: Machine | None,
-) -> JobOutput[Any]:
+) -> JobOutput:
     _check_style(operation, inputs, target)
     named = [*([target.path] if target else []), *(region.path for region in inputs)]
     side_files.check("--json", request.record, named)
@@ -204,7 +203,7 @@ def survival_trouble(request: Request, joined: Join | None) -> str:
     return ""
 
 
-def prepare_to_survive(request: Request) -> JobOutput[Any]:
+def prepare_to_survive(request: Request) -> JobOutput:
     """As `prepare`, done in a way that a death leaves whole. Raises UsageError for ways that do not."""
     operation = request.operation
     why = []
@@ -232,12 +231,12 @@ def prepare_to_survive(request: Request) -> JobOutput[Any]:
     return output
 
 
-def _let_go(output: JobOutput[Any]) -> None:
+def _let_go(output: JobOutput) -> None:
     if output.begun is not None:
         output.begun.let_go()
 
 
-def _check_survives(output: JobOutput[Any]) -> None:
+def _check_survives(output: JobOutput) -> None:
     variant = output.plan.job.variant
     if variant.exchange not in _EXCHANGES:
         raise UsageError(

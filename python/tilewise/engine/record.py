@@ -57,7 +57,7 @@ from tilewise.planning.where import misplaced
 def record_of(
     done: Done,
     sent: Job,
-    output: JobOutput[Any],
+    output: JobOutput,
     start: Start,
     *,
     storage: list[Storage],

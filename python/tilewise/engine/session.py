@@ -7,7 +7,6 @@ import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import msgspec
 
@@ -126,7 +125,7 @@ class Session:
     def _run(
         self,
         request: Request,
-        output: JobOutput[Any],
+        output: JobOutput,
         cost: Cost,
         machine: Machine,
         listener: Listener,
@@ -150,7 +149,7 @@ class Session:
                 output.sweep()
                 guardian = Guardian([*output.claims, *beside], "the job was killed")
                 output.make()
-                kept_on = output.keep_journal(output.told(plan.job), inputs, request.line)
+                kept_on = output.keep_journal(output.with_outputs(plan.job), inputs, request.line)
                 guardian.tell([*output.claims, *beside])
             sent = msgspec.structs.replace(
                 kept_on,
@@ -260,7 +259,7 @@ class Session:
         start: launcher.Start,
         sent: job.Job,
         request: Request,
-        output: JobOutput[Any],
+        output: JobOutput,
         listener: Listener,
         limit: Limit | None,
     ) -> Outcome:
@@ -292,7 +291,7 @@ def _shorter(timeout: float | None, limit: Limit | None) -> float | None:
 
 
 def _pack(
-    output: JobOutput[Any],
+    output: JobOutput,
     done: Done,
     timeout: float | None,
     caught: signals.Signals,
@@ -334,14 +333,12 @@ def _start(plan: Plan, joined: Join | None, survives: bool, numbers: bool) -> la
     return start.guarded(program.path)
 
 
-def _admit(output: JobOutput[Any], caught: signals.Signals) -> None:
+def _admit(output: JobOutput, caught: signals.Signals) -> None:
     """Whatever interrupts us from here on says what was written."""
     caught.admit(claim.verdict(output.claims))
 
 
-def _clean(
-    output: JobOutput[Any], side: list[SideFile], error: BaseException, caught: signals.Signals
-) -> None:
+def _clean(output: JobOutput, side: list[SideFile], error: BaseException, caught: signals.Signals) -> None:
     """Removes part files. The error's message then says what was written all the same, and what is left."""
     for each in side:
         each.discard()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import stat
@@ -10,19 +9,17 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tilewise.base import renaming
 from tilewise.base.claim import Claim
-from tilewise.base.errors import RunError, UsageError, disk_failure
+from tilewise.base.errors import UsageError, disk_failure
 from tilewise.base.owner import part_path
-from tilewise.base.seal import Seal
-from tilewise.base.staging import Staged, expect_old, name_folder, naming, sync_path, synced, within
+from tilewise.base.staging import ASIDE, Seal, sync_path, within
 from tilewise.base.undecodable import UNDECODABLE
 from tilewise.files.checks import MANIFEST, is_plain, printable
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import FORMATS, npy
 from tilewise.files.generated import parse_name
 from tilewise.files.headed import put_head
-from tilewise.files.output import cannot_make, no_size
+from tilewise.files.output import Output, cannot_make, sized
 from tilewise.files.region import Region
 from tilewise.files.regular import open_regular, require_utf8
 from tilewise.files.room import require_free
@@ -59,55 +56,18 @@ class Listing(msgspec.Struct, forbid_unknown_fields=True):
     files: list[Piece]
 
 
-class Folder(Staged, kw_only=True):
+class Folder(Output, kw_only=True):
     """A hidden folder beside the future one, with every file in it at its full size.
 
     `regions` are where the numbers go, in the sequence of `listing.files`; `seals` hold on to the folder and
     to its files.
     """
 
-    target: Target
     listing: Listing
-    regions: list[Region]
-
-    def ready(self, sync: bool = False) -> None:
-        """Does all that may fail before the name is given; RunError, VerificationError for spoilt headers."""
-        sizes = [None, *(region.file_bytes for region in self.regions)]
-        for seal, size in zip(self.seals, sizes, strict=True):
-            if trouble := seal.trouble(size):
-                raise trouble
-        if os.path.lexists(self.target.path):
-            with contextlib.suppress(UsageError):  # the naming says it
-                self._expect_old()
-        try:
-            self._list(sync)
-        except OSError as error:
-            raise disk_failure(f"{self.target.name} cannot be completed, and was removed", error) from None
-
-    def name(self, force: bool = False) -> None:
-        """Gives the folder its name, at once and completely.
-
-        Raises RunError when it cannot; the old folder is still there then, as it was. So is one that somebody
-        made in the meantime, unless `force`, and always one with files of somebody else.
-        """
-        try:
-            with naming(self.target.name, force):
-                name_folder(self, self.target.mode is None and not force, force, self._expect_old)
-        except UsageError as error:  # it became foreign while the ranks worked
-            raise RunError(error.message, error.advice) from None
-
-    def tidy(self, sync: bool = False) -> list[str]:
-        """Removes the old folder; warnings where that fails."""
-        self.release()
-        left = self.claim.settle()
-        target = self.target
-        warnings = [f"the old {target.name} was replaced, but {left[0]} is left of it"] if left else []
-        if sync:
-            warnings += synced(os.path.dirname(target.path), target.name)
-        return warnings
+    whole: bool = True
 
     def cut(self, pieces: list[Piece]) -> None:
-        """Gives the files the shapes of `pieces`, which are no larger than what there was room for.
+        """Give the files the shapes of `pieces`, which are no larger than what there was room for.
 
         Raises RunError when it cannot.
         """
@@ -121,10 +81,15 @@ class Folder(Staged, kw_only=True):
             ) from None
         self.listing.files = pieces
 
-    def _expect_old(self) -> None:
-        expect_old(self, sorted(_replaceable(self.target)))
+    def hold(self) -> None:
+        """Seal the folder and its files as they are now; OSError."""
+        files = (Seal(each.path, each.name, each.offset, each.file_bytes) for each in self.regions)
+        self.seal(Seal(self.part, self.target.name), *files)
 
-    def _list(self, sync: bool) -> None:
+    def _old_entries(self) -> list[str]:
+        return sorted(_replaceable(self.target))
+
+    def _complete(self, sync: bool) -> None:
         path = os.path.join(self.part, MANIFEST)
         with open(path, "xb"):
             pass
@@ -134,13 +99,6 @@ class Folder(Staged, kw_only=True):
             for each in (MANIFEST, *(each.file for each in self.listing.files)):
                 sync_path(os.path.join(self.part, each))
             sync_path(self.part)
-
-    def hold(self) -> None:
-        """Seals the folder and its files as they are now; OSError."""
-        self.release()
-        self.seals = [Seal(self.part, self.target.name)]
-        self.claim.inode = self.seals[0].inode
-        self.seals += [Seal(region.path, region.name, region.offset) for region in self.regions]
 
 
 def find_folder(name: str) -> Target:
@@ -201,18 +159,13 @@ def create(target: Target, pieces: list[Piece], command: str, identity: str, cut
     if not cut:
         require_free(parent, size, target.name)
     claim = claim_of(target, pieces, identity)
-    made = Folder(
-        part=claim.undo[-1],
-        claim=claim,
-        target=target,
-        listing=Listing(VERSION, command, pieces),
-        regions=[],
-    )
+    listing = Listing(VERSION, command, pieces)
+    made = Folder(part=claim.undo[-1], claim=claim, target=target, listing=listing, regions=[])
     try:
         os.mkdir(made.part)
     except OSError as error:
         raise cannot_make(error, target, parent) from None
-    try:
+    with sized(made, target, size):
         for piece in pieces:
             path = os.path.join(made.part, piece.file)
             with open(path, "xb"):
@@ -221,11 +174,6 @@ def create(target: Target, pieces: list[Piece], command: str, identity: str, cut
                 npy.create_array(path, f"{target.name}/{piece.file}", piece.shape, piece.dtype)
             )
         made.hold()
-    except BaseException as error:
-        made.discard()
-        if isinstance(error, OSError):
-            raise no_size(error, target, size) from None
-        raise
     return made
 
 
@@ -233,7 +181,7 @@ def claim_of(target: Target, pieces: list[Piece], identity: str) -> Claim:
     """What `create` will make, for whoever clears up after a death in the midst of it."""
     part = part_path(target.path, identity)
     undo = within(part, [*(piece.file for piece in pieces), MANIFEST])
-    return Claim(target.path, target.name, undo=undo, aside=part + renaming.ASIDE)
+    return Claim(target.path, target.name, undo=undo, aside=part + ASIDE)
 
 
 def read_listing(path: str, name: str) -> Listing:

@@ -138,6 +138,12 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
         return self.rows * self.columns * ITEMSIZE[self.dtype]
 
 
+def unplaced(shape: tuple[int, int], dtype: str, order: str = "C") -> Region:
+    """A raw file for a `shape` matrix that has no path yet."""
+    region = Region(path="", name="", rows=shape[0], columns=shape[1], dtype=dtype, order=order)
+    return msgspec.structs.replace(region, file_bytes=region.bytes)
+
+
 class New(msgspec.Struct, frozen=True, kw_only=True):
     """A matrix that a new file will hold: the file at `path` is there, and empty but for a container's copy.
 

@@ -22,6 +22,8 @@ from tilewise.files.stacks import Selection, Slices, dense_steps, places_of, sli
 if TYPE_CHECKING:
     import numpy
 
+    from tilewise.files.region import Region
+
 _PANEL = 32 << 20  # bytes
 
 
@@ -179,6 +181,29 @@ def write_part(part: Part, array: Any, out: BinaryIO, changed: Callable[[Any], A
         return
     view = array[part.selection].reshape(part.rows, part.columns)
     write_matrix(view.T if part.fortran else view, out, changed)
+
+
+def put_slices(part: Part, path: str, whole: Region, sync: bool) -> None:
+    """Move slices that have gaps in the array of `whole` to their places, as `part` says. Raises RunError.
+
+    They lie one behind the other in the raw file at `path`.
+    """
+    import numpy
+
+    from tilewise.base.errors import disk_failure
+    from tilewise.base.staging import sync_path
+
+    slices, order = part.slices, "F" if part.fortran else "C"
+    assert slices is not None
+    try:
+        written: Any = numpy.memmap(path, whole.dtype, "r", 0, (*slices.extents, part.rows, part.columns))
+        array: Any = numpy.memmap(whole.path, whole.dtype, "r+", whole.offset, part.shape, order)  # type: ignore
+        numpy.moveaxis(array, slices.axes, range(len(slices.axes)))[...] = written
+        if sync:
+            array.flush()
+            sync_path(whole.path)
+    except OSError as error:
+        raise disk_failure(f"the slices of {whole.name} cannot be put in their places", error) from None
 
 
 def write_matrix(view: Any, out: BinaryIO, changed: Callable[[Any], Any] | None = None) -> None:

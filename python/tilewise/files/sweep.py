@@ -14,7 +14,7 @@ import stat
 
 from tilewise.base import journal, safely
 from tilewise.base.owner import hidden, part_path
-from tilewise.base.renaming import ASIDE
+from tilewise.base.staging import ASIDE
 
 _ENDING = re.compile(r"part(\.raw|\.gz)?|(\d+\.)?raw|\d+\.state|slices|stream\.\w+")
 

@@ -48,15 +48,8 @@ class Target(msgspec.Struct, frozen=True):
         return bool(self.member) and hasattr(module_of(self), "check_member")
 
 
-def check_target(name: str, force: bool) -> Target:
-    """The place called `name`, if an output may be written there, else UsageError; changes nothing."""
-    target = find_target(name)
-    require_replaceable(target, force)
-    return target
-
-
 def find_target(name: str, colours: bool = False) -> Target:
-    """The same, but nobody asks yet whether what exists there may be replaced.
+    """Resolve an output path, whatever exists there; UsageError where nothing can be written.
 
     With `colours` it may be a file that cannot hold anything else.
     """
@@ -92,6 +85,14 @@ def find_target(name: str, colours: bool = False) -> Target:
         raise UsageError(f"the output {name} exists and is no regular file")
     target = Target(path, name, stat.S_IMODE(old.st_mode), member)
     return msgspec.structs.replace(target, keep=target.container)
+
+
+def snapshot_name(name: str, sweep: int, last: int) -> str:
+    """`out-000100.npy` for `out.npy`; the member stays. As many digits as `last` has, six at least."""
+    base, member = split_name(name)
+    stem, ending = os.path.splitext(base.rstrip("/"))
+    numbered = f"{stem}-{sweep:0{max(6, len(str(last)))}d}{ending}"
+    return f"{numbered}:{member}" if member else numbered
 
 
 def look_at(path: str, name: str) -> os.stat_result | None:

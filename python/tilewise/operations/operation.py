@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from tilewise import files
 from tilewise.base.declare import HOW, Argument, Flag, Value, check, declared
@@ -16,6 +16,7 @@ from tilewise.planning.choices import Choices
 from tilewise.planning.names import Algorithm
 
 if TYPE_CHECKING:
+    from tilewise.files.folder import Piece
     from tilewise.launch.job import Job
     from tilewise.launch.join import Join
     from tilewise.planning.plan import Plan
@@ -116,6 +117,19 @@ class Operation(Choices, frozen=True, kw_only=True):
     def sweeps(cls, job: Job) -> int | None:
         """Number of sweeps in a `job` that keeps states; None where that depends on the numbers."""
         return None
+
+    @property
+    def counts_late(self) -> bool:
+        """True where the shapes of `several` files are known when the ranks have finished."""
+        return False
+
+    def with_files(self, job: Job, regions: dict[str, Region]) -> Job:
+        """Return `job` with where the numbers of `several` files go, by the names of these without `.npy`."""
+        raise NotImplementedError
+
+    def counted(self, pieces: list[Piece], result: dict[str, Any]) -> list[Piece]:
+        """The files with the shapes that the `result` of the ranks says, where it `counts_late`."""
+        raise NotImplementedError
 
     def what_fits(self, refused: Plan, joined: Join | None) -> str:
         """Flags with which a job fits in memory, where `refused` does not; empty where none are known."""

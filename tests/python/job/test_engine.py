@@ -128,7 +128,7 @@ def test_a_plan_is_what_it_was_after_the_job(inputs: Path, monkeypatch: pytest.M
         def running(self) -> None:  # an input that changes adds a warning: to the record, not to the plan
             numpy.save("A.npy", matrix((31, 17), seed=3))
 
-    def keeping(request: Request, joined: Join | None) -> JobOutput[Any]:
+    def keeping(request: Request, joined: Join | None) -> JobOutput:
         output = prepare(request, joined)
         planned.append(output.plan)
         before.append(list(output.plan.warnings))

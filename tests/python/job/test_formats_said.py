@@ -14,13 +14,13 @@ import numpy
 import pytest
 import scipy.io
 from conftest import InProcess, Tilewise, one_message
+from format_files import check_target
 from PIL import Image
 from tilewise import files
 from tilewise.base.errors import TilewiseError, UsageError
 from tilewise.files.formats import jpeg, png
 from tilewise.files.output import create
 from tilewise.files.reading import binary, rows_of
-from tilewise.files.target import check_target
 
 WITHOUT_CHILD = True
 SQUARE = numpy.arange(1.0, 10.0).reshape(3, 3)

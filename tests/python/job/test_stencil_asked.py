@@ -11,7 +11,7 @@ import numpy
 import pytest
 from conftest import InProcess, Tilewise, one_message
 from tilewise.base.errors import UsageError
-from tilewise.files.outputs import snapshot_name
+from tilewise.files.target import snapshot_name
 from tilewise.operations.stencil import cut
 from tilewise.operations.stencil.cut import Cut
 from tilewise.operations.stencil.options import HALOS

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy
 import pytest
 from conftest import InProcess, Tilewise, one_message, wait_for
-from tilewise.base import renaming, staging
+from tilewise.base import staging
 
 WORDS = ("svd", "A.npy", "-o", "svd/")
 Contents = dict[str, bytes]
@@ -246,14 +246,14 @@ def test_an_input_in_the_folder_is_not_replaced(here: InProcess, fake: Tilewise,
 def test_force_replaces_what_is_made_at_the_last_moment(
     fake: Tilewise, here: InProcess, old: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    aside, name_new = fake.folder / "aside", renaming.name_new
+    aside, name_new = fake.folder / "aside", staging.name_new
     old.rename(aside)
 
     def late(part: str, path: str) -> None:
         os.rename(aside, path)
         name_new(part, path)
 
-    monkeypatch.setattr(renaming, "name_new", late)
+    monkeypatch.setattr(staging, "name_new", late)
     assert here(*WORDS, "--force").returncode == 0
     assert not numpy.load(old / "s.npy").any() and not aside.exists()
 
@@ -277,11 +277,11 @@ def test_an_old_folder_that_stays_aside_is_removed(
     rename, names = os.rename, fake.files()
 
     def refusing(source: str, target: str) -> None:
-        if source.endswith(renaming.ASIDE):
+        if source.endswith(staging.ASIDE):
             raise OSError(errno.EIO, "no")
         rename(source, target)
 
-    monkeypatch.setattr(renaming, "_renameat2", lambda: None)
+    monkeypatch.setattr(staging, "_renameat2", lambda: None)
     monkeypatch.setattr(os, "rename", refusing)
     assert here(*WORDS, "--force").returncode == 0
     assert not numpy.load(old / "s.npy").any() and fake.files() == names
@@ -292,8 +292,8 @@ def test_a_kill_between_two_renamings_gives_the_old_folder_its_name_again(
 ) -> None:
     """Where folders cannot change names at once: the old one is aside, and the new one has no name yet."""
     code = (
-        "import os, signal, sys\nfrom tilewise.base import renaming\nfrom tilewise.cli import main\n"
-        "renaming._renameat2 = lambda: None\nrename, front = os.rename, os.getpid()\n"
+        "import os, signal, sys\nfrom tilewise.base import staging\nfrom tilewise.cli import main\n"
+        "staging._renameat2 = lambda: None\nrename, front = os.rename, os.getpid()\n"
         "def killing(source, target):\n"
         "    rename(source, target)\n"
         "    os.getpid() == front and os.kill(front, signal.SIGKILL)\n"
@@ -328,7 +328,7 @@ def test_a_disk_that_is_too_small(here: InProcess, mount: Callable[..., Path]) -
 def two(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     """A new and an old folder, each with a file; with the kernel's exchange and without."""
     if request.param == "step by step":
-        monkeypatch.setattr(renaming, "_renameat2", lambda: None)
+        monkeypatch.setattr(staging, "_renameat2", lambda: None)
     for name in ("new", "old"):
         (tmp_path / name).mkdir()
         (tmp_path / name / name).touch()
@@ -337,7 +337,7 @@ def two(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_two_folders_change_names(two: tuple[str, str]) -> None:
     new, old = two
-    assert renaming.exchange(new, old) == new
+    assert staging.exchange(new, old) == new
     assert os.listdir(new) == ["old"] and os.listdir(old) == ["new"]
     assert sorted(os.listdir(os.path.dirname(new))) == ["new", "old"]
 
@@ -345,17 +345,17 @@ def test_two_folders_change_names(two: tuple[str, str]) -> None:
 def test_a_new_name_is_never_taken_from_another(two: tuple[str, str]) -> None:
     new, old = two
     with pytest.raises(FileExistsError):
-        renaming.name_new(new, old)
+        staging.name_new(new, old)
     os.unlink(os.path.join(old, "old"))
     with pytest.raises(FileExistsError):
-        renaming.name_new(new, old)  # an empty one, too
-    renaming.name_new(new, old + "er")
+        staging.name_new(new, old)  # an empty one, too
+    staging.name_new(new, old + "er")
     assert os.listdir(old + "er") == ["new"]
 
 
 def test_the_first_step_is_taken_back(two: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     new, old = two
-    monkeypatch.setattr(renaming, "_renameat2", lambda: None)
+    monkeypatch.setattr(staging, "_renameat2", lambda: None)
     rename = os.rename
 
     def refusing(source: str, target: str) -> None:
@@ -365,5 +365,5 @@ def test_the_first_step_is_taken_back(two: tuple[str, str], monkeypatch: pytest.
 
     monkeypatch.setattr(os, "rename", refusing)
     with pytest.raises(OSError, match="no"):
-        renaming.exchange(new, old)
+        staging.exchange(new, old)
     assert os.listdir(new) == ["new"] and os.listdir(old) == ["old"]

@@ -15,12 +15,12 @@ import h5py
 import numpy
 import pytest
 from conftest import InProcess, Tilewise, one_message, wait_for
+from format_files import check_target
 from tilewise.base import owner
 from tilewise.base.claim import Claim, verdict
 from tilewise.base.errors import RunError
 from tilewise.files import headed
 from tilewise.files.output import create
-from tilewise.files.target import check_target
 
 PICTURE = ("generate", "--shape", "5x4", "--dtype", "uint8", "-o")
 WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy")

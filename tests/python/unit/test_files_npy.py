@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy
 import pytest
+from format_files import check_target
 from hypothesis import given
 from hypothesis import strategies as st
 from stopwatch import within
@@ -17,7 +18,6 @@ from tilewise.files.dtypes import ITEMSIZE, of_product
 from tilewise.files.formats import npy_plain
 from tilewise.files.output import create
 from tilewise.files.reading import mapped
-from tilewise.files.target import check_target
 
 DTYPES = [*ITEMSIZE]
 

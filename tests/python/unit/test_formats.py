@@ -16,7 +16,7 @@ import numpy
 import pytest
 import scipy.io
 import tifffile
-from format_files import COMPLEX, SHAPES, filled, loaded, matrix, require_library, written
+from format_files import COMPLEX, SHAPES, check_target, filled, loaded, matrix, require_library, written
 from PIL import Image
 from tilewise import files
 from tilewise.base.errors import Interrupted, RunError, UsageError
@@ -25,7 +25,7 @@ from tilewise.files.decoded import decoded
 from tilewise.files.dtypes import ITEMSIZE, parse_dtype
 from tilewise.files.formats import FORMATS, format_module, format_name, format_of, split_name
 from tilewise.files.output import create
-from tilewise.files.target import check_holds, check_target, find_target
+from tilewise.files.target import check_holds, find_target
 
 
 def read_npy(path: Path) -> Any:

@@ -14,10 +14,10 @@ import pytest
 import safetensors.numpy
 import tifffile
 from conftest import InProcess, one_message
+from format_files import check_target
 from PIL import Image
 from scipy.io import netcdf_file, savemat
 from tilewise.files.output import create
-from tilewise.files.target import check_target
 
 NUMBERS = numpy.arange(1.0, 61.0).reshape(12, 5)
 TILES = [((0, 7), (0, 2)), ((0, 4), (2, 5)), ((4, 12), (2, 5)), ((7, 12), (0, 2))]

@@ -10,14 +10,14 @@ import h5py
 import numpy
 import pytest
 import scipy.io
-from format_files import loaded, matrix, written
+from format_files import check_target, loaded, matrix, written
 from tilewise import files
 from tilewise.base.errors import UsageError
 from tilewise.files.contents import contents
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats.nc_variables import NO_VARIABLE
 from tilewise.files.output import create
-from tilewise.files.target import check_holds, check_target
+from tilewise.files.target import check_holds
 
 
 @pytest.mark.parametrize("mark", "<>")

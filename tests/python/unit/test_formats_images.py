@@ -8,13 +8,13 @@ from typing import Any
 import numpy
 import pytest
 import tifffile
+from format_files import check_target
 from PIL import Image
 from tilewise import files
 from tilewise.base.errors import UsageError
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.output import create
 from tilewise.files.reading import binary, mapped
-from tilewise.files.target import check_target
 
 Array = numpy.ndarray[Any, numpy.dtype[Any]]
 

@@ -11,13 +11,13 @@ import numpy
 import pytest
 import scipy.io
 import scipy.sparse
-from format_files import SHAPES, loaded, matrix, written
+from format_files import SHAPES, check_target, loaded, matrix, written
 from tilewise import files
 from tilewise.base.errors import UsageError
 from tilewise.files.contents import contents
 from tilewise.files.decoded import decoded
 from tilewise.files.formats import mat
-from tilewise.files.target import check_target, written_warnings
+from tilewise.files.target import written_warnings
 
 CUBE = numpy.random.default_rng(1).random((4, 3, 5))
 SLICES: dict[str, Any] = {

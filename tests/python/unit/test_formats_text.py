@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy
 import pytest
-from format_files import loaded
+from format_files import check_target, loaded
 from hypothesis import given
 from hypothesis import strategies as st
 from stopwatch import soon
@@ -18,7 +18,6 @@ from tilewise.files.output import create
 from tilewise.files.ranges import needed
 from tilewise.files.reading import binary, mapped
 from tilewise.files.style import Style
-from tilewise.files.target import check_target
 
 
 def looked_at(tmp_path: Path, text: str | bytes, name: str = "a.txt") -> tuple[int, int, str]:

@@ -12,10 +12,9 @@ import tifffile
 from PIL import Image
 from tilewise import files
 from tilewise.base.errors import RunError, UsageError
-from tilewise.files.output import create
-from tilewise.files.outputs import Form, create_all
+from tilewise.files.output import Outputs, create
 from tilewise.files.reading import binary, mapped
-from tilewise.files.target import check_planes, find_target
+from tilewise.files.target import Target, check_planes, find_target
 
 Array = numpy.ndarray[Any, numpy.dtype[Any]]
 ALL = (1, 2, 3, 4)
@@ -297,16 +296,22 @@ def test_what_cannot_hold_colours(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def made(*targets: Target) -> Outputs:
+    outputs = Outputs()
+    outputs.make(create(each, (3, 4), "float64", "C", "id") for each in targets)
+    return outputs
+
+
 def test_outputs_get_their_names_together(tmp_path: Path) -> None:
-    targets = [find_target(str(tmp_path / name)) for name in ("out.npy", "out-000001.npy", "out-000002.npy")]
-    outputs = create_all(targets[0], targets[1:], Form(shape=(3, 4), dtype="float64", order="C"), "id")
+    targets = [find_target(str(tmp_path / name)) for name in ("out-000001.npy", "out-000002.npy", "out.npy")]
+    outputs = made(*targets)
     assert len(outputs.claims) == 3 and not any(claim.stands() for claim in outputs.claims)
-    outputs.keep([True, *[False] * (len(outputs.snapshots) - 1)])
+    outputs.keep([True, False])
     assert len(list(tmp_path.iterdir())) == 2
     outputs.commit()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out-000001.npy", "out.npy"]
-    again = create_all(targets[0], targets[1:], Form(shape=(3, 4), dtype="float64", order="C"), "id")
-    Path(again.output.part).unlink()
+    again = made(*targets)
+    Path(again.result.part).unlink()
     with pytest.raises(RunError) as caught:
         again.commit(force=True)
     assert "was removed by another program" in caught.value.message
@@ -315,16 +320,16 @@ def test_outputs_get_their_names_together(tmp_path: Path) -> None:
 
 def test_a_snapshot_that_stays_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The work is done: what cannot be removed is worth a warning, and no reason to throw the result away."""
-    targets = [find_target(str(tmp_path / name)) for name in ("out.npy", "out-000001.npy", "out-000002.npy")]
-    outputs = create_all(targets[0], targets[1:], Form(shape=(3, 4), dtype="float64", order="C"), "id")
-    stuck = outputs.snapshots[1].part
+    targets = [find_target(str(tmp_path / name)) for name in ("out-000001.npy", "out-000002.npy", "out.npy")]
+    outputs = made(*targets)
+    stuck = outputs.named[1].part
 
     def unlink(path: str) -> None:
         raise PermissionError(path)
 
     with monkeypatch.context() as patch:
         patch.setattr("tilewise.files.output.os.unlink", unlink)
-        said = outputs.keep([True, *[False] * (len(outputs.snapshots) - 1)])
+        said = outputs.keep([True, False])
     assert said == [f"{stuck}, which received no state, could not be removed"]
     outputs.commit()
     assert {path.name for path in tmp_path.iterdir()} == {"out-000001.npy", "out.npy", Path(stuck).name}
@@ -335,5 +340,5 @@ def test_parts_are_removed_where_one_cannot_be_made(tmp_path: Path) -> None:
     targets = [find_target(str(tmp_path / name)) for name in ("out.npy", "there/x.npy")]
     (tmp_path / "there").rmdir()
     with pytest.raises((UsageError, RunError, OSError)):
-        create_all(targets[0], [targets[0], targets[1]], Form(shape=(3, 4), dtype="float64", order="C"), "id")
+        made(*targets)
     assert list(tmp_path.iterdir()) == []

@@ -8,12 +8,12 @@ from typing import Any
 import h5py
 import numpy
 import pytest
+from format_files import check_target
 from safetensors.numpy import save_file
 from scipy.io import netcdf_file
 from tilewise import files
 from tilewise.base.errors import UsageError
 from tilewise.files.reading import binary, mapped
-from tilewise.files.target import check_target
 
 CUBE = numpy.random.default_rng(1).random((4, 3, 5))
 SLICES: dict[str, Any] = {

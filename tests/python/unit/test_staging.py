@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from tilewise.base.errors import RunError
 from tilewise.base.owner import new_owner
-from tilewise.base.seal import Seal
-from tilewise.base.staging import Staged, replace, replace_or_fail
+from tilewise.base.staging import Seal, Staged, replace, replace_or_fail
 from tilewise.base.streams import is_stream
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy
 import pytest
-from format_files import SHAPES, loaded, matrix, written
+from format_files import SHAPES, check_target, loaded, matrix, written
 from tilewise import files
 from tilewise.base.errors import RunError, UsageError
 from tilewise.base.owner import new_owner
@@ -23,7 +23,6 @@ from tilewise.files.formats.zarr_new import rectangles
 from tilewise.files.output import create
 from tilewise.files.region import Source
 from tilewise.files.sweep import sweep
-from tilewise.files.target import check_target
 
 zarr = pytest.importorskip("zarr")
 DTYPES = ("<f8", ">f4", "<f2", "<i2", ">u8", "|u1", "|b1", ">c16")

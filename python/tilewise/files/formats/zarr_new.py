@@ -19,8 +19,7 @@ import msgspec
 from tilewise.base.claim import Claim
 from tilewise.base.errors import UsageError
 from tilewise.base.owner import part_path
-from tilewise.base.renaming import ASIDE
-from tilewise.base.staging import sync_path
+from tilewise.base.staging import ASIDE, sync_path
 from tilewise.files.checks import printable
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import split_name

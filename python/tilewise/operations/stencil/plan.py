@@ -20,8 +20,7 @@ from tilewise.base.errors import UsageError
 from tilewise.base.units import duration_text, listing, plural, shape_text
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import format_of
-from tilewise.files.region import Region, Source
-from tilewise.files.states import state_region
+from tilewise.files.region import Region, Source, unplaced
 from tilewise.files.target import Target, check_holds, check_planes
 from tilewise.launch import job
 from tilewise.launch.job import Variant
@@ -97,7 +96,7 @@ def plan_stencil(task: Task[Stencil]) -> Plan:
             at_once=best,
         )
 
-    state = state_region((what.rows, what.columns), dtype, source.order)
+    state = unplaced((what.rows, what.columns), dtype, source.order)
     states: list[Region] = []
 
     def taken(variant: Variant) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import msgspec
+from msgspec.structs import replace
 
 from tilewise.base.declare import FOLDER, HOW, Flag
 from tilewise.base.errors import UsageError
@@ -15,6 +15,8 @@ from tilewise.planning.choices import SEED_MAX
 from tilewise.planning.names import Algorithm, any_count, described, table
 
 if TYPE_CHECKING:
+    from tilewise.files.folder import Piece
+    from tilewise.files.region import Region
     from tilewise.launch.job import Job
     from tilewise.launch.join import Join
     from tilewise.operations.operation import Inputs
@@ -227,10 +229,27 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
     def differs(cls, was: Job, job: Job) -> str:
         def asked(job: Job) -> object:
             """Choices on which the numbers of a state depend; ranks and threads are none."""
-            plain = job.svd and msgspec.structs.replace(job.svd, u=None, s=None, vt=None, us=None)
+            plain = job.svd and replace(job.svd, u=None, s=None, vt=None, us=None)
             return job.variant.algorithm, job.variant.start, job.variant.inner, plain
 
         return "the decomposition was another" if asked(was) != asked(job) else ""
+
+    @property
+    def counts_late(self) -> bool:
+        return self.energy is not None
+
+    def with_files(self, job: Job, regions: dict[str, Region]) -> Job:
+        places = {name.lower(): region for name, region in regions.items()}
+        return replace(job, svd=replace(job.svd, **places)) if job.svd is not None else job
+
+    def counted(self, pieces: list[Piece], result: dict[str, Any]) -> list[Piece]:
+        count = result["components"]
+        return [
+            replace(piece, shape=(piece.shape[0], count))
+            if piece.file in ("U.npy", "US.npy")
+            else replace(piece, shape=(count, *piece.shape[1:]))
+            for piece in pieces
+        ]
 
     def what_fits(self, refused: Plan, joined: Join | None) -> str:
         from tilewise.operations.svd.plan import what_fits

@@ -27,9 +27,8 @@ import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.base.units import bytes_text, duration_text, listing, plural, shape_text
-from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.folder import Piece
-from tilewise.files.region import Region
+from tilewise.files.region import Region, unplaced
 from tilewise.launch import environment, job
 from tilewise.launch.job import Variant
 from tilewise.launch.join import Join
@@ -190,11 +189,8 @@ def _plan_by(task: Task[Svd], algorithm: Algorithm) -> Plan:
 
 def _state(shape: Shape) -> Region:
     """What is swept: for each column one of A, or of its triangle, and one of V."""
-    rows, columns = shape.least, shape.most + shape.least
     dtype = "float64" if shape.number == DOUBLE else "complex128"
-    return Region(
-        path="", name="", rows=rows, columns=columns, dtype=dtype, file_bytes=rows * columns * ITEMSIZE[dtype]
-    )
+    return unplaced((shape.least, shape.most + shape.least), dtype)
 
 
 def result_type(source: Region) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.folder import Piece
 from tilewise.files.region import Region
 from tilewise.launch.constants import constants
 from tilewise.launch.job import Variant
@@ -81,15 +80,6 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
         """Columns of the sketch of `randomized`."""
         over = OVERSAMPLE if options.oversample is None else options.oversample
         return min(self.least, self.components + over)
-
-
-def with_components(pieces: list[Piece], components: int) -> list[Piece]:
-    """The files of a decomposition with so many components."""
-    shapes = [
-        (piece.shape[0], components) if piece.file in ("U.npy", "US.npy") else (components, *piece.shape[1:])
-        for piece in pieces
-    ]
-    return [msgspec.structs.replace(piece, shape=shape) for piece, shape in zip(pieces, shapes, strict=True)]
 
 
 class Panels(msgspec.Struct, frozen=True, kw_only=True):
