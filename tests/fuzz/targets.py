@@ -32,7 +32,7 @@ from tilewise.files.decoded import unpack
 from tilewise.files.target import find_target
 from tilewise.lab.report import load_results as results
 from tilewise.lab.report.explain import explain
-from tilewise.lab.report.render.html import html
+from tilewise.lab.report.render import html
 from tilewise.lab.study import points
 from tilewise.lab.study.study import parse
 from tilewise.launch import events

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 from tilewise.lab.measurement.result import Disturbance, Level, Line, Matrix, Measurement
 from tilewise.lab.statistics.summary import Summary
-from tilewise.machine.model import Cost, Model, Piece
+from tilewise.machine.model import CurvePiece, FittedCurve, Model
 
 LAUNCHES, SAMPLES = 3, 10
 COLLECTIVES = ("bcast", "scatter", "gather", "allreduce", "alltoallv")
@@ -128,9 +128,13 @@ def model(levels: tuple[str, ...] = ("core",)) -> Model:
     costs = []
     for level in levels:
         alpha, beta = ALPHA[level], BETA[level]
-        pieces = [Piece(0, alpha, 2 * beta), Piece(4096, 1.5 * alpha, beta), Piece(262144, 9 * alpha, beta)]
+        pieces = [
+            CurvePiece(0, alpha, 2 * beta),
+            CurvePiece(4096, 1.5 * alpha, beta),
+            CurvePiece(262144, 9 * alpha, beta),
+        ]
         key = f"ping/{level}/blocking"
-        costs.append(Cost(key=key, median_error=0.021, largest_error=0.134, pieces=pieces))
+        costs.append(FittedCurve(key=key, median_error=0.021, largest_error=0.134, pieces=pieces))
     return Model(costs=costs, copy_rate=1.16e10)
 
 
@@ -218,7 +222,9 @@ def hostile() -> Measurement:
             Matrix(bytes=1 << 20, ranks=["a"], seconds=[[0.0]]),
         ],
         disturbances=[Disturbance(launch=0, what=EVIL, seconds=nan, stolen=nan, labels=[EVIL])],
-        model=Model(costs=[Cost(key=f"ping/{EVIL}/{EVIL}", pieces=[Piece(0, 0, 0)])], injection=nan),
+        model=Model(
+            costs=[FittedCurve(key=f"ping/{EVIL}/{EVIL}", pieces=[CurvePiece(0, 0, 0)])], injection=nan
+        ),
         warnings=[EVIL],
     )
 

@@ -10,13 +10,13 @@ from typing import Any
 from tilewise.engine.child import Ended
 from tilewise.lab.study import evaluation
 from tilewise.lab.study import run as running
-from tilewise.lab.study.inputs import Work
-from tilewise.lab.study.points import Point, expand
-from tilewise.lab.study.store import Environment, Store
+from tilewise.lab.study.points import StudyPoint, expand
+from tilewise.lab.study.store import Store, StudyEnvironment
 from tilewise.lab.study.study import Study, parse
+from tilewise.lab.study.work import Work
 
 MACHINE = {"cores": 2, "cpus": 4, "memory": 8 << 30, "disk": 1 << 40}
-HERE = Environment(tilewise="0.1.0", machine="here", cpu="a cpu", cores=2, mpi={"mpi": "wheel"})
+HERE = StudyEnvironment(tilewise="0.1.0", machine="here", cpu="a cpu", cores=2, mpi={"mpi": "wheel"})
 FLAGS = {
     "--ranks": int,
     "--threads": int,
@@ -38,7 +38,7 @@ def study(text: str, scale: str = "default", path: str = "s.toml") -> Study:
     return parse(f'title = "T"\n{text}', path, "s", scale)
 
 
-def points(text: str, scale: str = "default", **machine: int) -> list[Point]:
+def points(text: str, scale: str = "default", **machine: int) -> list[StudyPoint]:
     return expand(study(text, scale), {**MACHINE, **machine}, lambda command: FLAGS)
 
 
@@ -89,7 +89,7 @@ class Runner:
 
 def run(
     folder: Path, text: str, runner: Runner, *, scale: str = "default", retry: bool = False, **machine: int
-) -> running.Outcome:
+) -> running.StudyOutcome:
     """Runs a study into `folder` as the command does."""
     made = study(text, scale)
     store = Store(str(folder))

@@ -14,8 +14,8 @@ from conftest import Tilewise, one_message
 from tilewise.base.errors import UsageError
 from tilewise.files import inspect, unchanged
 from tilewise.lab.report import timeline
-from tilewise.lab.report.study_paths import _within
-from tilewise.lab.study import stamps, sweeping
+from tilewise.lab.report.study_page import _within
+from tilewise.lab.study import work
 from tilewise.launch.events import MARK, split_line
 from tilewise.machine import cluster, profile
 
@@ -72,11 +72,11 @@ def test_nobody_waits_for_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert unchanged.look(str(tmp_path / "pipe"), 0, 10) is None
     (tmp_path / "work").mkdir()
-    os.mkfifo(tmp_path / "work" / sweeping.OWNER)
-    sweeping.sweep(str(tmp_path))
-    (tmp_path / "work" / sweeping.OWNER).unlink()
-    (tmp_path / "work" / sweeping.OWNER).write_text(str(tmp_path / "pipe"))
-    sweeping.sweep(str(tmp_path))
+    os.mkfifo(tmp_path / "work" / work.OWNER)
+    work.sweep(str(tmp_path))
+    (tmp_path / "work" / work.OWNER).unlink()
+    (tmp_path / "work" / work.OWNER).write_text(str(tmp_path / "pipe"))
+    work.sweep(str(tmp_path))
 
 
 def test_texts_nest_as_deep_as_they_like(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,8 +86,8 @@ def test_texts_nest_as_deep_as_they_like(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "tilewise").mkdir()
     (tmp_path / "tilewise" / "profile.json").write_bytes(b'{"unknown": ' + DEEP)
     assert profile.load() == profile.Profile()
-    Path(stamps.name_of(str(tmp_path / "a"))).write_bytes(b'{"unknown": ' + DEEP)
-    assert stamps.read(str(tmp_path / "a")) is None
+    Path(work.stamp_path(str(tmp_path / "a"))).write_bytes(b'{"unknown": ' + DEEP)
+    assert work.read_stamp(str(tmp_path / "a")) is None
 
 
 def test_a_spoilt_timeline_is_not_ours_to_replace(tilewise: Tilewise) -> None:

@@ -46,14 +46,14 @@ class _Shown:
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        from tilewise.lab.report.render.html import cell
+        from tilewise.lab.report.render import html_cell
 
-        return cell(*self._view())
+        return html_cell(*self._view())
 
     def _repr_markdown_(self) -> str:
-        from tilewise.lab.report.render.text import cell
+        from tilewise.lab.report.render import markdown_cell
 
-        return cell(*self._view())
+        return markdown_cell(*self._view())
 
 
 class JobRecord(Record, _Shown, kw_only=True):

@@ -15,7 +15,7 @@ from tilewise.api.run import run_shown, warn
 from tilewise.lab.study.export import rows
 
 if TYPE_CHECKING:
-    from tilewise.lab.report.figures.style import Plot
+    from tilewise.lab.report.style import Plot
 
     Path = str | os.PathLike[str]
 

@@ -24,8 +24,8 @@ from tilewise.base.memory import total_memory
 from tilewise.base.units import bytes_text, listing, plural
 from tilewise.cli.parse import parse
 from tilewise.lab.measurement import device_trial
-from tilewise.lab.measurement.points import ON_DEVICE
-from tilewise.lab.report.render.terminal import Screen, show
+from tilewise.lab.measurement.result import ON_DEVICE
+from tilewise.lab.report.terminal import Screen, show
 from tilewise.launch import diagnose, environment, job, join, launcher, signals, slurm
 from tilewise.launch.cleanup import Guardian
 from tilewise.launch.constants import Device, describe, devices, no_graphics

@@ -20,8 +20,8 @@ from tilewise.files.formats import MATRIX, extension, format_of, split_input
 from tilewise.files.region import Source
 from tilewise.files.slices import ManyDimensionsError
 from tilewise.files.style import PLAIN, Style, TextFlags
-from tilewise.lab.report.render.terminal import Screen, show
 from tilewise.lab.report.table import Cell, Table, text_columns
+from tilewise.lab.report.terminal import Screen, show
 from tilewise.launch.join import Join
 from tilewise.machine import storage
 

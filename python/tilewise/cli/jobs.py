@@ -137,7 +137,7 @@ class _Terminal(Listener):
     def running(self) -> None:
         if not self._shown.quiet and self._shown.json != "-":
             import tilewise.lab.report.explain  # noqa: F401
-            from tilewise.lab.report.render.terminal import get_ready
+            from tilewise.lab.report.terminal import get_ready
 
             get_ready()
 
@@ -176,7 +176,7 @@ def _tell(record: Record, listener: _Terminal, shown: Shown, plain: bool, table:
     warn(record.warnings)
     if shown.json != "-" and table:
         from tilewise.lab.report.explain import explain
-        from tilewise.lab.report.render.terminal import show
+        from tilewise.lab.report.terminal import show
 
         show(explain(record), plain)
 

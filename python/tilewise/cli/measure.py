@@ -23,11 +23,11 @@ from tilewise.lab.measurement import stored
 from tilewise.lab.measurement.request import MeasureRequest
 from tilewise.lab.measurement.result import Measurement
 from tilewise.lab.report.progress import progress
-from tilewise.lab.report.render.terminal import Screen, show
+from tilewise.lab.report.terminal import Screen, show
 from tilewise.launch.join import Join
 
 if TYPE_CHECKING:
-    from tilewise.lab.measurement.measure import Measured
+    from tilewise.lab.measurement.measure import MeasureOutcome
 
 
 class CompareFlags(Flags, frozen=True, kw_only=True):
@@ -107,7 +107,7 @@ def _check_outputs(request: MeasureRequest) -> None:
     side_files.require_folder("--tables", request.tables, others)
 
 
-def _tell(measured: Measured, request: MeasureRequest) -> None:
+def _tell(measured: MeasureOutcome, request: MeasureRequest) -> None:
     """Prints it and writes it wherever the flags say. Raises RunError where a file cannot be written."""
     measurement = measured.measurement
     shown = not request.quiet and request.json != "-"
@@ -127,7 +127,7 @@ def _tell(measured: Measured, request: MeasureRequest) -> None:
         show(screen)
 
 
-def _stored_text(request: MeasureRequest, measured: Measured) -> str:
+def _stored_text(request: MeasureRequest, measured: MeasureOutcome) -> str:
     if measured.kept:
         return ", ".join(measured.kept)
     if measured.error is not None:
@@ -147,19 +147,19 @@ def _write(measurement: Measurement, request: MeasureRequest) -> None:
         stored.write(measurement, request.json)
     if request.html is not None:
         from tilewise.lab.report.measure_page import page_of
-        from tilewise.lab.report.render.html import write
+        from tilewise.lab.report.render import write
 
         with _named("--html", request.html):
             write(page_of(measurement), request.html)
     if request.tables is not None:
         from tilewise.lab.report.measure import everything
-        from tilewise.lab.report.render.files import write_tables
+        from tilewise.lab.report.render import write_tables
 
         with _named("--tables", request.tables):
             write_tables(everything(measurement), request.tables)
     if request.plots is not None:
         from tilewise.lab.report.measure_page import plots_of
-        from tilewise.lab.report.render.files import write_figures
+        from tilewise.lab.report.render import write_figures
 
         with _named("--plots", request.plots):
             write_figures(plots_of(measurement), request.plots)
@@ -188,7 +188,7 @@ def _compare(flags: CompareFlags) -> int:
     if flags.json is not None:
         with _named("--json", flags.json):
             replace(flags.json, text.encode())
-    from tilewise.lab.report.measure_compare import comparison_tables
+    from tilewise.lab.report.measure import comparison_tables
 
     show(comparison_tables(comparison, flags.verbose))
     return 0

@@ -63,7 +63,7 @@ def main(words: list[str], joined: Join | None) -> int:
     from tilewise.engine.planned import planned_of
     from tilewise.engine.prepare import prepare
     from tilewise.lab.report.planned import planned, ways
-    from tilewise.lab.report.render.terminal import show
+    from tilewise.lab.report.terminal import show
     from tilewise.machine.machines import read_machine
     from tilewise.operations.prediction import cost_of, machine_of
 

@@ -61,7 +61,7 @@ def main(words: list[str], joined: Join | None) -> int:
     except OSError as error:
         raise RunError(f"{error.filename}: {error.strerror or error}") from None
     if not flags.quiet:
-        from tilewise.lab.report.render.terminal import Screen, show
+        from tilewise.lab.report.terminal import Screen, show
 
         screen = Screen()
         screen.pairs(written)
@@ -80,11 +80,11 @@ def _check(flags: ReportFlags) -> None:
     for result in flags.results:
         if not os.path.exists(result):
             raise UsageError(f"{result} does not exist")
-    from tilewise.lab.study import outputs
+    from tilewise.lab.study.store import files_of
 
     taken = [each for each in flags.results if os.path.isfile(each)]
     for results in filter(os.path.isdir, flags.results):
-        taken += outputs.files_of(results)
+        taken += files_of(results)
     side_files.check("--output", flags.output, taken, force=False)
     side_files.require_folder("--plots", flags.plots)
     side_files.require_folder("--tables", flags.tables)
@@ -92,8 +92,7 @@ def _check(flags: ReportFlags) -> None:
 
 def _written(page: Page, flags: ReportFlags) -> list[tuple[str, str]]:
     """Writes all that is wanted; says what is where. Raises OSError."""
-    from tilewise.lab.report.render.files import write_figures, write_tables
-    from tilewise.lab.report.render.html import write
+    from tilewise.lab.report.render import write, write_figures, write_tables
 
     said = []
     if flags.output:

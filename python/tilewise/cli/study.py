@@ -14,7 +14,7 @@ from tilewise.launch.join import Join
 
 if TYPE_CHECKING:
     from tilewise.lab.study.claims import Verdict
-    from tilewise.lab.study.compare import Comparison
+    from tilewise.lab.study.compare import ResultsComparison
 
 SUBCOMMANDS = ("list", "show", "run", "compare", "export")
 SCALES = ("tiny", "default", "report")
@@ -134,7 +134,7 @@ def list_all(words: list[str]) -> int:
     """Show a line for each built-in study; return the exit code."""
     if parse("study list", StudyListFlags, words) is None:
         return 0
-    from tilewise.lab.report.render.terminal import Screen, show
+    from tilewise.lab.report.terminal import Screen, show
     from tilewise.lab.study import shipped
     from tilewise.lab.study.study import read
 
@@ -156,9 +156,8 @@ def show_study(words: list[str]) -> int:
     if holds or (os.path.isdir(flags.name) and flags.name not in shipped.names()):
         show_results(flags.name)
         return 0
-    from tilewise.lab.study.foretold import foretold
     from tilewise.lab.study.local_points import points_of
-    from tilewise.lab.study.run import left_of
+    from tilewise.lab.study.run import foretold, left_of
     from tilewise.lab.study.study import read
 
     study = read(shipped.path_of(flags.name), flags.scale)
@@ -184,10 +183,10 @@ def show_study(words: list[str]) -> int:
 
 def show_results(folder: str) -> None:
     """All tables of a results folder with notes and reasons, and the verdicts on its claims."""
-    from tilewise.lab.report.render.terminal import Screen, show
     from tilewise.lab.report.study_tables import figures
+    from tilewise.lab.report.terminal import Screen, show
     from tilewise.lab.study.evaluation import load
-    from tilewise.lab.study.labels import band
+    from tilewise.lab.study.results import band
 
     evaluated = load(folder)
     screen = Screen()
@@ -209,7 +208,7 @@ def show_results(folder: str) -> None:
 
 
 def _said(verdict: Verdict) -> str:
-    from tilewise.lab.report.study_claims import figure_text
+    from tilewise.lab.report.study_tables import figure_text
     from tilewise.lab.study.claims import VERDICTS
 
     figure = "" if verdict.figure is None else f" [{figure_text(verdict)}]"
@@ -230,12 +229,12 @@ def compare(words: list[str]) -> int:
     if flags is None:
         return 0
     from tilewise.cli.streams import write_json
-    from tilewise.lab.study import outputs, results
+    from tilewise.lab.study import results, store
     from tilewise.lab.study.compare import compare as compared
-    from tilewise.lab.study.devices import environments_of, refuse_mixture
+    from tilewise.lab.study.results import environments_of, refuse_mixture
 
     old, new, json = flags.old, flags.new, flags.json
-    outputs.check([old, new], {"--json": json})
+    store.check_outputs([old, new], {"--json": json})
     loaded = results.load(old), results.load(new)
     for name, result in zip((old, new), loaded, strict=True):
         tell_notes(result.notes, f"{name}: " if old != new else "")
@@ -252,10 +251,10 @@ def compare(words: list[str]) -> int:
     return 0
 
 
-def _show(comparison: Comparison) -> None:
+def _show(comparison: ResultsComparison) -> None:
     """A row for each point, and what else is different."""
-    from tilewise.lab.report.render.terminal import Screen, show
     from tilewise.lab.report.table import Table, number_columns, quantity, text_columns
+    from tilewise.lab.report.terminal import Screen, show
 
     title = f"{comparison.metric}, new over old; changes under 5 % are not named"
     columns = text_columns("verdict") + number_columns("new/old")
@@ -283,10 +282,10 @@ def export(words: list[str]) -> int:
         raise UsageError("export needs a file to write", "--csv FILE, or --parquet FILE")
     from tilewise.cli.streams import write_file
     from tilewise.lab.study import export as exporting
-    from tilewise.lab.study import outputs, store
+    from tilewise.lab.study import store
 
     where = store.newest(flags.folder)
-    outputs.check([where], {"--csv": csv, "--parquet": parquet})
+    store.check_outputs([where], {"--csv": csv, "--parquet": parquet})
     entries, notes = store.load_entries(where)
     tell_notes(notes)
     made = exporting.rows_of(entries)

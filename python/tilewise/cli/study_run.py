@@ -25,14 +25,13 @@ from tilewise.files.formats import format_module, split_name
 from tilewise.operations.operation import Operation
 
 if TYPE_CHECKING:
-    from tilewise.lab.study.points import Point
-    from tilewise.lab.study.run import Outcome
-    from tilewise.lab.study.store import Entry, Environment
+    from tilewise.lab.study.points import StudyPoint
+    from tilewise.lab.study.run import StudyOutcome
+    from tilewise.lab.study.store import Entry, StudyEnvironment
     from tilewise.lab.study.study import Study
     from tilewise.launch.signals import Signals
 
 SWEPT = (*JOBS, "measure")
-_FOLDERS = ("svd", "norm")  # what these write is no matrix, or several in a folder
 
 
 class StudyRunFlags(Flags, frozen=True, kw_only=True):
@@ -97,11 +96,11 @@ def run(words: list[str]) -> int:
     flags = parse("study run", StudyRunFlags, words)
     if flags is None:
         return 0
-    from tilewise.lab.study import inputs, shipped, store
-    from tilewise.lab.study.local_points import existing, picked, points_of
+    from tilewise.lab.study import shipped, store
+    from tilewise.lab.study.local_points import existing, on_cluster, picked, points_of
     from tilewise.lab.study.run import left_of
-    from tilewise.lab.study.simulated import on_cluster
     from tilewise.lab.study.study import NAME, read
+    from tilewise.lab.study.work import FOLDER as INPUTS
     from tilewise.launch import signals
 
     if "" in (flags.into, flags.work):
@@ -112,7 +111,7 @@ def run(words: list[str]) -> int:
     if flags.simulate:
         study = on_cluster(study, flags.simulate)
     folder = flags.into or store.folder_for(flags.results, study.name, flags.resume)
-    work = flags.work or os.path.join(folder, inputs.FOLDER)
+    work = flags.work or os.path.join(folder, INPUTS)
     if flags.part:  # others run at the same time, and remove what they have made
         work = os.path.join(work, flags.part)
     environment, points = points_of(
@@ -131,7 +130,7 @@ def run(words: list[str]) -> int:
         return _run(study, points, flags, folder, work, environment, whole, caught)
 
 
-def _tell_programs(study: Study, points: list[Point], setup: list[str]) -> None:
+def _tell_programs(study: Study, points: list[StudyPoint], setup: list[str]) -> None:
     """Says what a study of somebody's, as ours have none, has run that is not tilewise."""
     words = (pair for point in points if not point.reason for pair in pairwise([*point.words, ""]))
     lines = [
@@ -149,7 +148,7 @@ def _tell_people(said: str) -> None:
         tell_notes([said])
 
 
-def _dry_run(points: list[Point]) -> int:
+def _dry_run(points: list[StudyPoint]) -> int:
     """Prints every command line, those that make inputs too; returns the exit code."""
     shown: set[str] = set()
     for point in points:
@@ -163,22 +162,20 @@ def _dry_run(points: list[Point]) -> int:
 
 def _run(
     study: Study,
-    points: list[Point],
+    points: list[StudyPoint],
     flags: StudyRunFlags,
     folder: str,
     work_folder: str,
-    environment: Environment,
+    environment: StudyEnvironment,
     whole: int,
     caught: Signals,
 ) -> int:
     from tilewise.lab.report.progress import progress
     from tilewise.lab.study import evaluation, store
     from tilewise.lab.study import run as running
-    from tilewise.lab.study.deciding import until_decided
-    from tilewise.lab.study.foretold import foretold, time_text
-    from tilewise.lab.study.inputs import Work
+    from tilewise.lab.study.run import foretold, time_text, until_decided
     from tilewise.lab.study.store import Store
-    from tilewise.lab.study.sweeping import own, sweep
+    from tilewise.lab.study.work import Work, own, sweep
 
     inside = flags.work is None
     work = Work(work_folder, flags.keep, ours=inside or bool(flags.part), alone=inside, owner=folder)
@@ -272,7 +269,7 @@ def _words(flags: StudyRunFlags, name: str, folder: str, work: str | None) -> li
 
 
 def _submit(
-    study: Study, points: list[Point], flags: StudyRunFlags, folder: str, environment: Environment
+    study: Study, points: list[StudyPoint], flags: StudyRunFlags, folder: str, environment: StudyEnvironment
 ) -> int:
     from tilewise.lab.study import run as running
     from tilewise.lab.study import slurm
@@ -309,7 +306,7 @@ def _submit(
     return 0
 
 
-def tell(folder: str, outcome: Outcome) -> None:
+def tell(folder: str, outcome: StudyOutcome) -> None:
     """Tables, claims, and where everything is."""
     show_results(folder)
     counts = ["1 launch" if outcome.launched == 1 else f"{outcome.launched} launches"]
@@ -336,7 +333,7 @@ def _check_job(operation: Operation) -> None:
     algorithm = operation.algorithms.get(name or "")
     if algorithm is not None and ranks is not None and not algorithm.takes(ranks):
         raise UsageError(f"{name} takes {algorithm.takes_text}, not --ranks {ranks}")
-    if operation.command not in _FOLDERS and operation.output and not operation.nowhere:
+    if operation.writes and not operation.several and operation.output and not operation.nowhere:
         format_module(split_name(operation.output)[0])
 
 

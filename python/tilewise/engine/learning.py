@@ -39,10 +39,9 @@ def measure_once(output: JobOutput, listener: Listener, caught: Signals) -> None
 
     Files of some megabytes lie beside the output meanwhile. Interrupted where a signal says so.
     """
-    from tilewise.lab.measurement import first, lines
-    from tilewise.lab.measurement.run import Runner
-    from tilewise.lab.measurement.scratch import Scratch
-    from tilewise.lab.measurement.terms import terms_of
+    from tilewise.lab.measurement import lines, plans
+    from tilewise.lab.measurement.fit import terms_of
+    from tilewise.lab.measurement.run import Runner, Scratch
 
     plan = output.plan
     for each in output.rooms():
@@ -53,7 +52,7 @@ def measure_once(output: JobOutput, listener: Listener, caught: Signals) -> None
         with caught.hold():
             scratch = Scratch(folder or ".", "the output's folder", ["sample"])
         try:
-            launches = first.launches(plan.facts, scratch.path("sample"))
+            launches = plans.first_launches(plan.facts, scratch.path("sample"))
             ran = Runner(launches, 1, 0, caught, timeout=LIMIT).run()
         finally:
             scratch.remove()

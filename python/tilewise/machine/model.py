@@ -11,7 +11,7 @@ import math
 import msgspec
 
 
-class Piece(msgspec.Struct, frozen=True):
+class CurvePiece(msgspec.Struct, frozen=True):
     """Seconds = `alpha` + `beta` × bytes, from `begin` to `end` bytes, both included (None: and so on)."""
 
     begin: float
@@ -24,7 +24,7 @@ class Piece(msgspec.Struct, frozen=True):
         return self.alpha + self.beta * size
 
 
-class Cost(msgspec.Struct, frozen=True, kw_only=True):
+class FittedCurve(msgspec.Struct, frozen=True, kw_only=True):
     """Up to three pieces in order of `begin`, and how far they miss what was left out of the fit.
 
     `key` says what of: "ping/core/blocking", a message one way; "collective/core/bcast/library/2ranks"; or
@@ -33,7 +33,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     key: str
-    pieces: list[Piece]
+    pieces: list[CurvePiece]
     median_error: float | None = None
     largest_error: float | None = None
 
@@ -63,11 +63,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     by its key, or of one of these two, by its name; nothing for what was measured on a quiet machine.
     """
 
-    costs: list[Cost] = []
+    costs: list[FittedCurve] = []
     injection: float | None = None
     copy_rate: float | None = None
     labels: dict[str, list[str]] = {}
 
-    def cost(self, key: str) -> Cost | None:
+    def cost(self, key: str) -> FittedCurve | None:
         """Of what `key` names; None where that was not measured."""
         return next((cost for cost in self.costs if cost.key == key), None)

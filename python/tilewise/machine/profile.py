@@ -31,7 +31,7 @@ class Tile(msgspec.Struct, frozen=True):
     bytes_per_second: float
 
 
-class Measured(msgspec.Struct, frozen=True):
+class FittedKinds(msgspec.Struct, frozen=True):
     """What `tilewise measure` fitted, and when each of its kinds was measured."""
 
     model: Model
@@ -55,7 +55,7 @@ class Profile(msgspec.Struct):
 
     version: int = VERSION
     tiles: dict[str, Tile] = {}
-    measured: dict[str, Measured] = {}
+    measured: dict[str, FittedKinds] = {}
     devices: dict[str, Device] = {}
     terms: dict[str, dict[str, Term]] = {}
     habits: dict[str, dict[str, Habit]] = {}
@@ -138,7 +138,7 @@ def store_device(key: str, device: Device) -> None:
         _store(profile)
 
 
-def store_measured(key: str, measured: Callable[[Measured | None], Measured]) -> str:
+def store_measured(key: str, measured: Callable[[FittedKinds | None], FittedKinds]) -> str:
     """The same for what `tilewise measure` found; returns the file, empty where that failed.
 
     `measured` makes what is stored of what was.

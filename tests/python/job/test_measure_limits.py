@@ -11,9 +11,9 @@ import pytest
 from conftest import Tilewise, one_message
 from machines import FACTS
 from tilewise.base.errors import UsageError
-from tilewise.lab.measurement import compute, files, memory, messages
-from tilewise.lab.measurement.points import Launch
+from tilewise.lab.measurement import messages, plans
 from tilewise.lab.measurement.request import MeasureRequest
+from tilewise.lab.measurement.result import Launch
 from tilewise.launch import constants
 from tilewise.launch.launcher import find_worker
 from tilewise.machine.allocation import granted
@@ -37,10 +37,10 @@ def planned(request: MeasureRequest, cores: int, folder: Path, **more: Any) -> l
     known, others = topology(cores), messages.Hosts(request)
     return [
         *messages.launches(request, facts, known, others, messages.levels(request, known, others)),
-        *files.launches(request, facts, "/x/sample", **more),
-        *memory.launches(request, facts),
-        *memory.carriers(request, facts),
-        *compute.launches(request, facts),
+        *plans.file_launches(request, facts, "/x/sample", **more),
+        *plans.memory_launches(request, facts),
+        *plans.carriers(request, facts),
+        *plans.product_launches(request, facts),
     ]
 
 
@@ -71,8 +71,8 @@ def test_small_arrays_are_not_run_and_say_why(tilewise: Tilewise) -> None:
 
 def test_only_the_launch_that_shares_processors_is_crowded(tmp_path: Path) -> None:
     for launches in (
-        memory.launches(MeasureRequest(kind="memory", threads=[1, 2, 5]), FACTS),
-        compute.launches(MeasureRequest(kind="compute", threads=[1, 2, 5]), FACTS),
+        plans.memory_launches(MeasureRequest(kind="memory", threads=[1, 2, 5]), FACTS),
+        plans.product_launches(MeasureRequest(kind="compute", threads=[1, 2, 5]), FACTS),
     ):
         assert [(one.oversubscribed, {ask.point.threads for ask in one.asks}) for one in launches] == [
             (False, {1, 2}),
@@ -118,7 +118,7 @@ def test_buffers_without_a_graphics_processor_are_not_run(
     why = constants.no_graphics(found)
     assert said in why and bool(said) == bool(why)
     request = MeasureRequest(kind="file", buffers=["malloc", "pinned", "managed"])
-    for launch in files.launches(request, FACTS, "/x/s", why):
+    for launch in plans.file_launches(request, FACTS, "/x/s", why):
         for ask in launch.asks:
             assert bool(ask.skipped) == (bool(why) and ask.point.buffer != "malloc")
 

@@ -16,11 +16,11 @@ from shown import Tree
 from tilewise.cli import main
 from tilewise.lab.measurement import stored
 from tilewise.lab.report import roofline
-from tilewise.lab.report.data_path import WORDS, Way, data_path, way_of
+from tilewise.lab.report.data_path import WORDS, DataWay, data_path, way_of
 from tilewise.lab.report.load_results import find, report_page
 from tilewise.lab.report.page import Page
-from tilewise.lab.report.render.html import html
-from tilewise.lab.report.roofline import Work
+from tilewise.lab.report.render import html
+from tilewise.lab.report.roofline import PointWork
 from tilewise.launch.record import Record
 from timelines import made_up
 
@@ -203,7 +203,7 @@ def test_everything_is_written_where_it_is_wanted(tmp_path: Path, capsys: pytest
 
 @pytest.mark.parametrize("strategy", WORDS)
 def test_a_data_path_is_drawn_within_its_frame(strategy: str) -> None:
-    drawing = data_path("k", "a <job>", Way(strategy, strategy, "cannon, nonblocking"))
+    drawing = data_path("k", "a <job>", DataWay(strategy, strategy, "cannon, nonblocking"))
     tree = Tree(f"<p>{drawing.svg}</p>")
     assert [one["viewbox"] for one in tree.named("svg")] == ["0 0 420 262"]
     assert (
@@ -222,9 +222,11 @@ def test_a_data_path_runs_from_the_file_to_its_ranks_and_back() -> None:
     """As many arrows as there are pieces, ranks or messages, on each side; heads are triangles."""
     counts = {"root": 4, "root_collective": 4, "per_rank": 4, "positioned": 8, "two_phase": 8, "none": 0}
     for strategy, arrows in counts.items():
-        heads = len(re.findall(r'stroke-width="(?:3|1\.4)"', data_path("k", "t", Way(strategy, "none")).svg))
+        heads = len(
+            re.findall(r'stroke-width="(?:3|1\.4)"', data_path("k", "t", DataWay(strategy, "none")).svg)
+        )
         assert heads == arrows, strategy
-    assert len(re.findall('stroke-width="3"', data_path("k", "t", Way("root", "root")).svg)) == 2
+    assert len(re.findall('stroke-width="3"', data_path("k", "t", DataWay("root", "root")).svg)) == 2
 
 
 def test_the_way_of_the_data_follows_from_the_record() -> None:
@@ -233,8 +235,8 @@ def test_the_way_of_the_data_follows_from_the_record() -> None:
         told["variant"].update(fields)
         return way_of(msgspec.convert(told, Record))
 
-    assert way() == Way("root_collective", "positioned", "cannon, nonblocking")
-    assert way(io="mapped") == Way("mapped", "mapped", "cannon, nonblocking")
+    assert way() == DataWay("root_collective", "positioned", "cannon, nonblocking")
+    assert way(io="mapped") == DataWay("mapped", "mapped", "cannon, nonblocking")
     assert way(ranks=1).between == way(exchange="none").between == "" and way(inputs=[]).read == "none"
     assert way(command="stencil", algorithm="sweeps", decomposition="rows").between == "rows, nonblocking"
     generated = [{**record()["inputs"][0], "format": "generated"}] * 2
@@ -246,10 +248,10 @@ def test_the_way_of_the_data_follows_from_the_record() -> None:
     assert (apart.read, apart.write) == ("collective, not joined", "split_collective")
     assert way(io="collective", hints={"romio_cb_read": "enable"}).read == "collective"
     gathered = way(command="transpose", algorithm="gather", io="collective:positioned")
-    assert gathered == Way("collective", "root", "gather, nonblocking")
+    assert gathered == DataWay("collective", "root", "gather, nonblocking")
     swapped, plain = (
-        data_path("k", "t", Way("none", "none", "swap, x")),
-        data_path("k", "t", Way("none", "none", "gather, x")),
+        data_path("k", "t", DataWay("none", "none", "swap, x")),
+        data_path("k", "t", DataWay("none", "none", "gather, x")),
     )
     assert [drawing.svg.count("<path") for drawing in (swapped, plain)] == [6, 0]
 
@@ -276,16 +278,18 @@ def test_as_many_ranks_are_drawn_as_there_were_up_to_four(
     way = way_of(msgspec.convert(told, Record))
     assert way.grid == drawn and way.drawn == min(ranks, 4)
     for strategy in WORDS:
-        svg = data_path("k", "t", Way(strategy, strategy, "x, y", drawn)).svg
+        svg = data_path("k", "t", DataWay(strategy, strategy, "x, y", drawn)).svg
         assert svg.count(">rank ") == way.drawn and f">rank {way.drawn - 1}<" in svg
-    heads = re.findall(r'stroke-width="1\.4"', data_path("k", "t", Way("positioned", "none", grid=drawn)).svg)
+    heads = re.findall(
+        r'stroke-width="1\.4"', data_path("k", "t", DataWay("positioned", "none", grid=drawn)).svg
+    )
     assert len(heads) == 2 * way.drawn
 
 
 def test_a_roofline_bounds_what_is_under_it() -> None:
     records: list[Record] = []
 
-    def work_of(told: dict[str, Any]) -> Work | None:
+    def work_of(told: dict[str, Any]) -> PointWork | None:
         records.append(msgspec.convert(told, Record))
         return roofline.work_of(records[-1])
 

@@ -14,11 +14,22 @@ from shown import printed
 from tilewise.lab.measurement.result import Line, Matrix
 from tilewise.lab.report import measure_files, measure_messages, measure_node
 from tilewise.lab.report.measure import everything, measure_tables
-from tilewise.lab.report.measure_model import model_table
-from tilewise.lab.report.numbers import interval_text, percent, significant, size_text, time_text
-from tilewise.lab.report.render.terminal import Screen
-from tilewise.lab.report.render.text import as_csv, as_json, as_markdown
-from tilewise.lab.report.table import Cell, Column, Table, number_columns, quantity, text_columns
+from tilewise.lab.report.measure_node import model_table
+from tilewise.lab.report.render import as_csv, as_json, as_markdown
+from tilewise.lab.report.table import (
+    Cell,
+    Column,
+    Table,
+    interval_text,
+    number_columns,
+    percent,
+    quantity,
+    significant,
+    size_text,
+    text_columns,
+    time_text,
+)
+from tilewise.lab.report.terminal import Screen
 from tilewise.machine.model import Model
 
 
@@ -229,7 +240,7 @@ def test_everything_fits_too() -> None:
 
 
 def test_a_pipe_gets_each_row_on_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    from tilewise.lab.report.render.terminal import show
+    from tilewise.lab.report.terminal import show
 
     show(measure_tables(whole()))
     rows = capsys.readouterr().out.splitlines()

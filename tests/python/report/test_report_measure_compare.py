@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from measurements import EVIL, ping, wrap
 from shown import printed
-from tilewise.lab.measurement.compare import FASTER, SAME, SLOWER, Change, Comparison, Difference, compare
-from tilewise.lab.report.measure_compare import changes, comparison_tables
+from tilewise.lab.measurement.compare import FASTER, SAME, SLOWER, Comparison, Difference, LineChange, compare
+from tilewise.lab.report.measure import changes, comparison_tables
 
 
-def change(key: str, word: str, ratio: float, **fields: object) -> Change:
+def change(key: str, word: str, ratio: float, **fields: object) -> LineChange:
     told = {
         "kind": "ping",
         "series": "roundtrip",
@@ -30,11 +30,11 @@ def change(key: str, word: str, ratio: float, **fields: object) -> Change:
             **told,
             **fields,
         },
-        Change,
+        LineChange,
     )
 
 
-def comparison(found: list[Change], **fields: object) -> Comparison:
+def comparison(found: list[LineChange], **fields: object) -> Comparison:
     told = {
         "before": {"host": "anode", "time": "yesterday"}, "after": {"host": "anode", "time": "today"},
         "changes": found,

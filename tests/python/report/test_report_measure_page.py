@@ -13,7 +13,7 @@ from shown import Tree
 from tilewise.lab.report.measure import everything
 from tilewise.lab.report.measure_page import page_of, plots_of
 from tilewise.lab.report.page import Fact, Page, Section
-from tilewise.lab.report.render.html import html, write
+from tilewise.lab.report.render import html, write
 from tilewise.lab.report.table import Column, Table
 
 SIZE = 3 << 20

@@ -14,14 +14,12 @@ from measurements import files, hostile, line, node, ping, whole, wrap
 from PIL import Image
 from tilewise.lab.measurement.fit import fit
 from tilewise.lab.measurement.result import Line, Matrix
-from tilewise.lab.report.figures.bars import Bar, bars
-from tilewise.lab.report.figures.curves import MOST, Axis, Curve, Guide, curves
-from tilewise.lab.report.figures.fields import field
-from tilewise.lab.report.figures.inline import inline
-from tilewise.lab.report.figures.messages import matrix_plots, message_plots, model_plots
-from tilewise.lab.report.figures.style import GRID, INK, ORDERED, PAPER, SERIES, Plot, svg
+from tilewise.lab.report.bars import Bar, bars, field
+from tilewise.lab.report.curves import MOST, Axis, Curve, Guide, curves
 from tilewise.lab.report.measure_page import plots_of
-from tilewise.lab.report.render.files import write_figures
+from tilewise.lab.report.measure_plots import matrix_plots, message_plots, model_plots
+from tilewise.lab.report.render import write_figures
+from tilewise.lab.report.style import GRID, INK, ORDERED, PAPER, SERIES, Plot, inline, svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -19,15 +19,13 @@ from reports import Job, record, results
 from shown import Tree
 from studies import HERE
 from tilewise.lab.measurement.result import Measurement
-from tilewise.lab.report import study_paths
-from tilewise.lab.report.figures.curves import Axis, Curve, curves
-from tilewise.lab.report.figures.style import Plot
+from tilewise.lab.report import study_page
+from tilewise.lab.report.curves import Axis, Curve, curves
 from tilewise.lab.report.load_results import find, report_page
 from tilewise.lab.report.page import Page, Section
-from tilewise.lab.report.render.files import write_figures, write_tables
-from tilewise.lab.report.render.html import html
-from tilewise.lab.report.render.text import as_csv
-from tilewise.lab.report.study_labels import labels, telling
+from tilewise.lab.report.render import as_csv, html, write_figures, write_tables
+from tilewise.lab.report.study_format import labels, telling
+from tilewise.lab.report.style import Plot
 from tilewise.lab.report.table import Table
 from tilewise.lab.study import evaluation, store
 from tilewise.lab.study.store import Entry
@@ -236,8 +234,8 @@ def test_few_data_paths_are_drawn_the_commonest_first() -> None:
         told = record()
         told["variant"].update(io=f"way{count}:root", ranks=2, grid=[1, 2])
         for _ in range(count + 1):
-            study_paths._note("main", msgspec.convert(told, Record), seen)
-    drawn = list(study_paths._drawings(seen))
+            study_page._note("main", msgspec.convert(told, Record), seen)
+    drawn = list(study_page._drawings(seen))
     assert [drawing.title.split()[0] for drawing in drawn] == [f"way{count}" for count in range(8, 2, -1)]
     assert "on 2 ranks." in drawn[0].caption and "Drawn for" not in drawn[0].caption
     assert "Not drawn: 3 rarer ways." in drawn[-1].caption and "rank 2" not in drawn[0].svg

@@ -11,9 +11,9 @@ import pytest
 from studies import Runner, run
 from tilewise.base.errors import clean
 from tilewise.engine.child import Ended
-from tilewise.lab.report.figures.style import Plot, house, ordered, svg
 from tilewise.lab.report.load_results import find, report_page
 from tilewise.lab.report.study_plots import declared, phases
+from tilewise.lab.report.style import Plot, house, ordered, svg
 from tilewise.lab.study import evaluation
 
 AXES = 'command = "multiply"\naxes.ranks = [1, 2, 4]\naxes.io = ["root", "sieve"]\n'

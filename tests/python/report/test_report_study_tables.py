@@ -7,19 +7,15 @@ import io
 from pathlib import Path
 
 from studies import Runner, run
-from tilewise.lab.report.environment import flat
-from tilewise.lab.report.page import Page, Section
-from tilewise.lab.report.render.html import html
-from tilewise.lab.report.render.text import as_csv, as_markdown
-from tilewise.lab.report.study_claims import claims
-from tilewise.lab.report.study_format import digits_of
-from tilewise.lab.report.study_labels import base_unit
-from tilewise.lab.report.study_tables import figures
+from tilewise.lab.report.page import Page, Section, flat
+from tilewise.lab.report.render import as_csv, as_markdown, html
+from tilewise.lab.report.study_format import base_unit, digits_of
+from tilewise.lab.report.study_tables import claims, figures
 from tilewise.lab.report.table import Marks, Table
 from tilewise.lab.study import evaluation
-from tilewise.lab.study.cells import Cell
-from tilewise.lab.study.labels import SINGLE
-from tilewise.lab.study.schema import TableWanted, Value
+from tilewise.lab.study.cells import FigureCell
+from tilewise.lab.study.results import SINGLE
+from tilewise.lab.study.schema import FigureColumn, TableWanted
 
 AXES = (
     'command = "multiply"\naxes.ranks = [1, 2, 4]\naxes.io = ["sieve", "root"]\nlimits = ["ranks < 4"]\n'
@@ -97,8 +93,11 @@ def test_one_base_of_a_column_stands_over_it_and_intervals_beside_figures(tmp_pa
 def test_digits_are_those_that_launches_agree_on() -> None:
     told = [(0.3, "2"), (0.05, "3"), (0.004, "4"), (1e-9, "4")]
     for reach, digits in told:
-        assert digits_of(Cell(value=2.0, low=2.0 - 2 * reach, high=2.0 + reach, n=3)) == int(digits)
-    assert digits_of(Cell(value=2.0, n=1, labels=[SINGLE])) == 3 and digits_of(Cell(value=2.0, n=1)) == 4
+        assert digits_of(FigureCell(value=2.0, low=2.0 - 2 * reach, high=2.0 + reach, n=3)) == int(digits)
+    assert (
+        digits_of(FigureCell(value=2.0, n=1, labels=[SINGLE])) == 3
+        and digits_of(FigureCell(value=2.0, n=1)) == 4
+    )
 
 
 def test_bytes_of_an_axis_are_sizes(tmp_path: Path) -> None:
@@ -149,8 +148,8 @@ def test_a_base_has_a_unit_where_all_of_it_are_times() -> None:
     def unit(**said: object) -> str:
         return base_unit(TableWanted(name="t", rows="ranks", **said))  # type: ignore[arg-type]
 
-    share = Value(title="a", value="seconds.input.max / seconds.total.max")
-    time = Value(title="b", value="seconds.input.max")
+    share = FigureColumn(title="a", value="seconds.input.max / seconds.total.max")
+    time = FigureColumn(title="b", value="seconds.input.max")
     assert (
         unit() == unit(value="max(seconds.input.max - seconds.output.max, 0)") == unit(columns=[time]) == "s"
     )

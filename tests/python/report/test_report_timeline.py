@@ -15,12 +15,17 @@ import numpy
 import pytest
 from browser import browser, needs_browser
 from tilewise.base.errors import UsageError
-from tilewise.lab.report.figures.style import png
-from tilewise.lab.report.figures.timeline import MOST_LINES, largest, timeline_plot
 from tilewise.lab.report.page import Page, Section
-from tilewise.lab.report.render.html import html
+from tilewise.lab.report.render import html
+from tilewise.lab.report.style import png
 from tilewise.lab.report.timeline import KINDS, MPI, joined, merged, read_timeline
-from tilewise.lab.report.timeline_page import timeline_data, timeline_drawing
+from tilewise.lab.report.timeline_page import (
+    MOST_MESSAGES,
+    largest,
+    timeline_data,
+    timeline_drawing,
+    timeline_plot,
+)
 from timelines import made_up
 
 EVIL = "<script>alert(1)</script>&\"'\x1b]--></script><!--"
@@ -117,8 +122,8 @@ def test_joined_intervals_cover_the_same_time(tmp_path: Path) -> None:
 
 def test_of_many_messages_the_largest_stay(tmp_path: Path) -> None:
     line = read_timeline(made_up(tmp_path / "t.json", messages=3000))
-    kept = largest(line.messages, MOST_LINES)
-    assert len(kept) == MOST_LINES and kept["bytes"].min() == 8 * (3000 - MOST_LINES)
+    kept = largest(line.messages, MOST_MESSAGES)
+    assert len(kept) == MOST_MESSAGES and kept["bytes"].min() == 8 * (3000 - MOST_MESSAGES)
     assert "3000 messages" in timeline_plot([line]).caption
 
 

@@ -15,10 +15,10 @@ import studies
 from tilewise.base.errors import UsageError
 from tilewise.lab.study import shipped
 from tilewise.lab.study.claims import FAILS, UNDECIDED, UNTESTABLE, VERDICTS
-from tilewise.lab.study.derived import beside
 from tilewise.lab.study.evaluation import load
 from tilewise.lab.study.store import DONE
 from tilewise.lab.study.study import read
+from tilewise.lab.study.tables import derive_reference
 from tilewise.launch import worker
 
 REPORTS = (
@@ -94,7 +94,7 @@ def test_bandwidths_of_report_4_fit_their_seconds() -> None:
     assert [table.name for table in tables] == ["malloc", "managed"]
     for table in tables:
         assert table.reference is not None and len(table.reference.rows) == 48
-        shown = beside(table.reference, table.rows, table.also)
+        shown = derive_reference(table.reference, table.rows, table.also)
         assert shown.columns == ["write time", "read time", "write", "read", "read/write"]
         for (ranks, block), row in zip(shown.rows, shown.values, strict=True):
             write, reading, write_rate, read_rate, ratio = row

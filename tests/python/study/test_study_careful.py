@@ -21,8 +21,9 @@ from tilewise.engine.child import Ended
 from tilewise.lab.report.timeline import read_timeline
 from tilewise.lab.study import store
 from tilewise.lab.study.compare import compare
-from tilewise.lab.study.inputs import PreparedInput, Work
+from tilewise.lab.study.inputs import PreparedInput
 from tilewise.lab.study.results import load
+from tilewise.lab.study.work import Work
 from timelines import made_up
 
 STUDY = 'command = "multiply"\naxes.ranks = [1, 2]\nlaunches = 3\n'

@@ -12,7 +12,9 @@ import pytest
 from conftest import InProcess, Tilewise, one_message, wait_for
 from studies import Runner, points, run
 from test_study_run import REAL, lines, write
-from tilewise.lab.study import export, stamps
+from tilewise.lab.study import export
+from tilewise.lab.study.inputs import PreparedInput
+from tilewise.lab.study.work import Work, write_stamp
 
 JOB = 'title = "T"\ncommand = "multiply"\nwords = ["A.npy", "B.npy"]\noutput = "C.npy"\n'
 MEASURE = 'title = "T"\ncommand = "measure compute"\n'
@@ -203,7 +205,7 @@ def test_inputs_of_a_killed_study_go_in_the_end(fake: Tilewise, processes) -> No
     name = "random-6x4-float64-0.npy"
     made = numpy.zeros((6, 4))
     numpy.save(work / name, made)
-    stamps.write(str(work / name), owner, made=True)  # as the study leaves it when it is killed
+    write_stamp(str(work / name), owner, made=True)  # as the study leaves it when it is killed
     child = fake.start(*words, how="hang")
     wait_for(processes)
     child.send_signal(signal.SIGKILL)
@@ -217,7 +219,6 @@ def test_inputs_of_a_killed_study_go_in_the_end(fake: Tilewise, processes) -> No
 
 def test_whose_a_stamped_file_is(tmp_path: Path) -> None:
     from tilewise.engine.child import Ended
-    from tilewise.lab.study.inputs import PreparedInput, Work
 
     made = PreparedInput(name="A", word="a.npy", identity="a", bytes=1, generate=["generate", "-o", "a.npy"])
     path, stamp = tmp_path / "a.npy", tmp_path / ".a.npy.made"
@@ -244,13 +245,13 @@ def test_whose_a_stamped_file_is(tmp_path: Path) -> None:
     one("q")
     assert [words[2] for words in calls] == ["check-a.npy"] and path.exists()
 
-    stamps.write(str(path), os.path.abspath("r"), made=True)
+    write_stamp(str(path), os.path.abspath("r"), made=True)
     one("q")  # another study's, which is there and may remove it
     assert not calls and path.exists()
     one("r")
     assert not calls and os.listdir(tmp_path) == []
 
-    stamps.write(str(path), os.path.abspath("r"), made=False)
+    write_stamp(str(path), os.path.abspath("r"), made=False)
     path.write_text("cut short")
     one("r")
     assert [words[2] for words in calls] == ["a.npy"] and os.listdir(tmp_path) == []

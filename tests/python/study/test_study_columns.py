@@ -9,18 +9,17 @@ import pytest
 from studies import HERE, Runner, checked, points, run, study
 from tilewise.base.errors import UsageError
 from tilewise.lab.study import evaluation, results
-from tilewise.lab.study.cells import Cell
+from tilewise.lab.study.cells import FigureCell
 from tilewise.lab.study.claims import judge
-from tilewise.lab.study.derived import name_of, names
 from tilewise.lab.study.schema import PlotWanted, TableWanted
 from tilewise.lab.study.store import NOT_RUN, Entry, Store, hash_of
-from tilewise.lab.study.tables import Table, evaluate
+from tilewise.lab.study.tables import FigureTable, column_names, evaluate, name_of
 
 AXES = 'command = "multiply"\naxes.ranks = [1, 2, 4]\naxes.io = ["sieve", "root"]\nlimits = ["ranks <= 2"]\n'
 TABLE = "[[tables]]\nname = 't'\nrows = 'ranks'\ncolumns = 'io'\n"
 
 
-def made(tmp_path: Path, text: str) -> list[Table]:
+def made(tmp_path: Path, text: str) -> list[FigureTable]:
     run(tmp_path, text, Runner())
     return evaluation.load(str(tmp_path)).tables
 
@@ -42,7 +41,7 @@ def test_names_of_columns(axes: list[str], label: list[Any], name: str) -> None:
 
 
 def test_two_columns_of_one_name_have_none() -> None:
-    assert names([], [["a b"], ["a-b"], ["c"]]) == {"c": 2}
+    assert column_names([], [["a b"], ["a-b"], ["c"]]) == {"c": 2}
 
 
 def test_a_column_out_of_others(tmp_path: Path) -> None:
@@ -82,7 +81,7 @@ def test_what_cannot_be_made_says_why(tmp_path: Path) -> None:
     (table,) = made(tmp_path, text)  # which nobody checked
     assert table.look(1, "a").reason == "it divides by zero"
     assert table.look(2, "a").value == 7 / -6
-    assert table.look(4, "b") == Cell(value=8.0)
+    assert table.look(4, "b") == FigureCell(value=8.0)
     assert table.look(1, "c").reason == "there is no column 'two_phase' here"
 
 
@@ -139,6 +138,62 @@ def test_a_table_like_another() -> None:
     assert isinstance(plot, PlotWanted) and (plot.name, plot.x, plot.log) == ("q", "io", "xy")
 
 
+def test_a_plot_like_a_table_and_defaults_of_all() -> None:
+    text = (
+        AXES + TABLE + "unit = 's'\n[[tables]]\nname = 'u'\nlike = 't'\n"
+        "[[plots]]\nname = 't'\nlike = 't'\nx = 'ranks'\n"
+        "[[plots]]\nname = 'q'\nlike = 't'\nvalue = 'launch'\n"
+        "[[claims]]\ntext = 'a'\nuntestable = 'b'\n[[claims]]\ntext = 'c'\nuntestable = 'd'\nunit = '%'\n"
+        "[defaults]\nclaims.unit = '×'\ntables = { unit = 'GB/s', aggregate = 'min' }\n"
+    )
+    file = study(text).file
+    assert [(table.unit, table.aggregate) for table in file.tables] == [("s", "min")] * 2
+    first, second = file.plots
+    assert (first.x, first.unit, first.aggregate, first.value) == ("ranks", "s", "min", "seconds.total.max")
+    assert (second.x, second.unit, second.value) == ("ranks", "s", "launch")
+    assert [claim.unit for claim in file.claims] == ["×", "%"]
+
+
+@pytest.mark.parametrize("defaults", ["defaults = 3\n", "defaults.runs = 3\n", "defaults.notes.unit = 's'\n"])
+def test_defaults_are_tables_of_what_there_is(defaults: str) -> None:
+    with pytest.raises(UsageError, match="defaults .* expected tables runs, tables, plots, claims"):
+        study(defaults + AXES)
+
+
+def test_a_run_like_another() -> None:
+    text = """
+[[runs]]
+name = "a"
+command = "multiply"
+words = ["x", "y"]
+axes = { ranks = [1, 2], io = ["root"] }
+flags = { sync = true, verify = "off" }
+scales.tiny = { axes.ranks = [1], launches = 2 }
+[[runs]]
+name = "b"
+like = "a"
+axes.ranks = [4]
+flags.verify = "serial"
+scales.tiny.axes.ranks = [2]
+"""
+    first, second = points(text)[:2], points(text)[2:]
+    assert [point.axes for point in second] == [{"ranks": 4, "io": "root"}] and len(first) == 2
+    assert second[0].words == [
+        "multiply",
+        "x",
+        "y",
+        "--ranks",
+        "4",
+        "--io",
+        "root",
+        "--sync",
+        "--verify",
+        "serial",
+    ]
+    tiny = study(text, "tiny").runs[1]
+    assert (tiny.axes, tiny.launches) == ({"ranks": [2], "io": ["root"]}, 2)
+
+
 @pytest.mark.parametrize("like", ["x", "u"])
 def test_like_names_a_table_above(like: str) -> None:
     with pytest.raises(UsageError, match=f"tables u: like '{like}' is unknown; expected one of t"):
@@ -152,7 +207,7 @@ def test_types_are_checked_behind_like() -> None:
         study(f"{AXES}[[tables]]\nname = 'u'")
 
 
-def measured_files(tmp_path: Path, text: str) -> Table:
+def measured_files(tmp_path: Path, text: str) -> FigureTable:
     """A file written at 2 GB/s in 3 s and read at 8; of two ranks nothing but writing, of four no run."""
     found = study("command = 'measure file'\n" + text)
     store = Store(str(tmp_path))

@@ -13,10 +13,10 @@ from studies import FLAGS, HERE, MACHINE, Runner, run, study
 from tilewise.lab.study import evaluation
 from tilewise.lab.study import run as running
 from tilewise.lab.study.claims import FAILS, HOLDS, UNDECIDED, Verdict
-from tilewise.lab.study.deciding import ahead, until_decided
-from tilewise.lab.study.inputs import Work
 from tilewise.lab.study.points import expand
+from tilewise.lab.study.run import ahead, until_decided
 from tilewise.lab.study.store import Store
+from tilewise.lab.study.work import Work
 
 AXES = """command = "multiply"
 axes.ranks = [1, 2, 4]
@@ -94,16 +94,6 @@ def test_what_a_source_says_of_its_own_numbers_stands_apart(tmp_path: Path) -> N
     assert (two.own, two.verdict) == (False, HOLDS)
 
 
-def test_a_condition_without_a_figure_is_bounded_by_its_sides_or_by_agreement(tmp_path: Path) -> None:
-    sides = "at('speedup', ranks=2) > at('speedup', ranks=1)"
-    all_ = "all(column('speedup', []) > 0.5)"
-    said = verdicts(tmp_path / "3", claims(f"; {sides}", f"; {all_}", "; at('speedup', ranks=2) > 2"))
-    assert [each.verdict for each in said] == [HOLDS, UNDECIDED, UNDECIDED]
-    said = verdicts(tmp_path / "6", claims(f"; {all_}", "; any(column('speedup', []) > 4)", launches=6))
-    assert [each.verdict for each in said] == [HOLDS, UNDECIDED]
-    assert said[1].reason == "single launches do not agree"
-
-
 def test_lines_of_measurements_count_their_own_launches(tmp_path: Path) -> None:
     class Ping(Runner):
         def __call__(self, words: list[str], folder: str, timeout: float | None) -> running.Ended:
@@ -129,14 +119,16 @@ def test_verdicts_are_kept_beside_the_points(tmp_path: Path) -> None:
     assert (two["verdict"], two["n"], two["own_numbers"]) == ("fails", None, True)
 
 
-def repeated(folder: Path, text: str, runner: Runner, most: int) -> tuple[running.Outcome | None, list[str]]:
+def repeated(
+    folder: Path, text: str, runner: Runner, most: int
+) -> tuple[running.StudyOutcome | None, list[str]]:
     """Runs a study, and then its undecided claims' points, as the command does."""
     run(folder, text, runner)
     made, said = study(text), list[str]()
     store, work = Store(str(folder)), Work(str(folder / "work"), keep=False)
     planned = expand(made, MACHINE, lambda command: FLAGS)
 
-    def again(keys: Collection[str]) -> running.Outcome:
+    def again(keys: Collection[str]) -> running.StudyOutcome:
         return running.run(made, planned, store, work, HERE, runner=runner, once_more=keys)
 
     try:

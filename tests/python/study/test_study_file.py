@@ -247,20 +247,20 @@ def test_a_study_that_is_not_there() -> None:
 
 def test_the_reference_names_every_key() -> None:
     from tilewise.lab.study import schema
-    from tilewise.lab.study.claims_check import NAMES
+    from tilewise.lab.study.checks import CLAIM_FUNCTIONS
     from tilewise.lab.study.expression import FUNCTIONS
 
     page = (Path(__file__).parents[3] / "docs/reference/study.md").read_text(encoding="utf-8")
     structs = [
-        getattr(schema, name) for name in ("File", "Input", "Stop", "Slurm", "Launcher", "Run", "Change")
+        getattr(schema, name) for name in ("File", "Input", "StopRule", "Slurm", "Launcher", "Run", "Scale")
     ]
     structs += [
         schema.TableWanted,
         schema.PlotWanted,
-        schema.Claim,
+        schema.StudyClaim,
         schema.Reference,
-        schema.Curve,
-        schema.Value,
+        schema.SourceCurve,
+        schema.FigureColumn,
         schema.Further,
     ]
     for struct in structs:
@@ -268,7 +268,7 @@ def test_the_reference_names_every_key() -> None:
             assert f"`{key}`" in page or f" {key}," in page or f"{key} }}" in page, f"{struct.__name__}.{key}"
     for name in FUNCTIONS:
         assert re.search(rf"[` ]{name}[` ]", page), name
-    for name in NAMES:
+    for name in CLAIM_FUNCTIONS:
         assert f"`{name}(" in page, name
 
 

@@ -8,8 +8,7 @@ import pytest
 import studies
 from tilewise.base.errors import UsageError
 from tilewise.lab.study import shipped
-from tilewise.lab.study.foretold import foretold
-from tilewise.lab.study.run import left_of
+from tilewise.lab.study.run import foretold, left_of
 from tilewise.lab.study.store import load_entries
 from tilewise.lab.study.study import read
 

@@ -11,11 +11,11 @@ from conftest import Tilewise, wait_for
 from studies import FLAGS, HERE, MACHINE, Runner, study
 from test_study_run import REAL, write
 from tilewise.engine.child import Ended
-from tilewise.lab.study import results, store, sweeping
+from tilewise.lab.study import results, store, work
 from tilewise.lab.study import run as running
-from tilewise.lab.study.inputs import Work
 from tilewise.lab.study.points import expand
 from tilewise.lab.study.store import Entry, Store
+from tilewise.lab.study.work import Work
 
 TEXT = "command = 'multiply'\naxes.ranks = [1, 2]\nlaunches = 3\nwarmup_launches = 0"
 WHOLE = 6
@@ -139,11 +139,11 @@ def test_work_folders_of_dead_parts_are_swept(tmp_path: Path) -> None:
     (tmp_path / "points.dead.jsonl").touch()
     lives = Store(str(tmp_path), "lives")
     for name in ("dead", "lives"):
-        sweeping.own(str(tmp_path / "work" / name), str(tmp_path / f"points.{name}.jsonl"))
-    sweeping.sweep(str(tmp_path / "work"))
+        work.own(str(tmp_path / "work" / name), str(tmp_path / f"points.{name}.jsonl"))
+    work.sweep(str(tmp_path / "work"))
     assert sorted(os.listdir(tmp_path / "work")) == ["kept", "lives"]
     lives.close()
-    sweeping.sweep(str(tmp_path / "work"))
+    work.sweep(str(tmp_path / "work"))
     assert os.listdir(tmp_path / "work") == ["kept"]
 
 

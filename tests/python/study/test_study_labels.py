@@ -12,8 +12,7 @@ from tilewise.engine.child import Ended
 from tilewise.lab.report.study_page import study_page
 from tilewise.lab.report.study_tables import figures
 from tilewise.lab.study import evaluation
-from tilewise.lab.study.labels import ABOVE, SINGLE, WIDE, band, labels_of, of_ratio, words_of
-from tilewise.lab.study.results import Measured
+from tilewise.lab.study.results import ABOVE, SINGLE, WIDE, MeasuredPoint, band, labels_of, of_ratio, words_of
 from tilewise.lab.study.store import Entry
 
 TEXT = """command = "multiply"
@@ -26,13 +25,13 @@ base = {{ ranks = 1 }}
 """
 
 
-def point(*records: dict[str, Any]) -> Measured:
+def point(*records: dict[str, Any]) -> MeasuredPoint:
     """A point with a launch for each record."""
     entries = [
         Entry(hash="h", point="p", run="main", axes={}, status="done", launch=launch, record=record)
         for launch, record in enumerate(records)
     ]
-    return Measured(key="p", run="main", axes={}, entries=entries)
+    return MeasuredPoint(key="p", run="main", axes={}, entries=entries)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 from studies import study
 from tilewise.lab.study.plots import draw
-from tilewise.lab.study.results import Measured, Results
+from tilewise.lab.study.results import MeasuredPoint, Results
 from tilewise.lab.study.store import Entry
 
 PLOT = (
@@ -34,7 +34,7 @@ def test_every_two_ranks_have_a_cell_and_none_has_one_with_itself() -> None:
 
     made = study(PLOT)
     entries = [entry(launch, record(1 + launch)) for launch in range(2)]
-    points = [Measured(key="k", run="main", axes={}, entries=entries)]
+    points = [MeasuredPoint(key="k", run="main", axes={}, entries=entries)]
     found = Results(folder="f", study=made, sessions=[], points=points, notes=[])
     plot = draw(found, made.file.plots[0])
     assert [(each.label, each.x) for each in plot.series] == [
@@ -48,7 +48,7 @@ def test_every_two_ranks_have_a_cell_and_none_has_one_with_itself() -> None:
 
 def test_a_measurement_without_pairs_says_so() -> None:
     made = study(PLOT)
-    points = [Measured(key="k", run="main", axes={}, entries=[entry(0, {"lines": []})])]
+    points = [MeasuredPoint(key="k", run="main", axes={}, entries=[entry(0, {"lines": []})])]
     found = Results(folder="f", study=made, sessions=[], points=points, notes=[])
     assert not draw(found, made.file.plots[0]).series
 
@@ -60,7 +60,7 @@ def test_each_element_of_a_list_is_a_line_with_its_number() -> None:
     )
     launches = [(0, [8.0, 2.0, None]), (2, [10.0, 2.0, None])]
     entries = [entry(number, {"result": {"off_squares": off}, "lines": []}) for number, off in launches]
-    points = [Measured(key="k", run="main", axes={}, entries=entries)]
+    points = [MeasuredPoint(key="k", run="main", axes={}, entries=entries)]
     found = Results(folder="f", study=made, sessions=[], points=points, notes=[])
     plot = draw(found, made.file.plots[0])
     assert [(each.x, each.y) for each in plot.series] == [([1, 2], [18.0, 4.0])]

@@ -11,11 +11,11 @@ from studies import Runner, checked, points, run, study
 from tilewise.base.errors import UsageError
 from tilewise.cli.flags import flags_of
 from tilewise.lab.study import evaluation, shipped
+from tilewise.lab.study.checks import words_of
 from tilewise.lab.study.claims import Verdict, spelled
-from tilewise.lab.study.claims_check import words_of
 from tilewise.lab.study.expression import Expression, scope_of
 from tilewise.lab.study.points import expand, unmet
-from tilewise.lab.study.schema import SCALES, Claim
+from tilewise.lab.study.schema import SCALES, StudyClaim
 from tilewise.lab.study.study import read
 
 TEXT = """command = "multiply"
@@ -40,9 +40,9 @@ def test_claims_share_names(tmp_path: Path) -> None:
         TEXT
         + "[names]\nmost = \"max(axis('ranks'))\"\nseconds = \"cell('t', most)\"\nfour = \"cell('t', 4)\"\n"
         f"{CLAIM}figure = 'seconds * most'\nholds = 'figure > 10 and most <= cores'\n"
-        f"{CLAIM}holds = 'most < 2'\n{CLAIM}holds = 'four < 12'\n"
+        f"{CLAIM}figure = 'most'\nholds = 'figure < 2'\n{CLAIM}figure = 'four'\nholds = 'figure < 12'\n"
         f"{CLAIM}needs = {{ holds = 'most > 2', words = 'ranks above 2, not {{most}}' }}\n"
-        "holds = 'most > 1'\n"
+        "figure = 'most'\nholds = 'figure > 1'\n"
     )
     checked(text)
     first, second, third, fourth = verdicts(tmp_path, text)
@@ -69,14 +69,16 @@ def test_claims_share_names(tmp_path: Path) -> None:
     ],
 )
 def test_names_are_checked(names: str, said: str) -> None:
-    text = f"{TEXT}[names]\n{names}\n{CLAIM}holds = '1 < 2'\n"
+    text = f"{TEXT}[names]\n{names}\n{CLAIM}figure = '1'\nholds = 'figure < 2'\n"
     with pytest.raises(UsageError, match=said):
         checked(text)
 
 
 def test_a_claim_with_an_unknown_name_says_which_there_are() -> None:
     text = f"{TEXT}[names]\nmost = '1'\n{CLAIM}holds = 'least < 2'\n"
-    with pytest.raises(UsageError, match="there is no name 'least'; expected one of cores, most, functions"):
+    with pytest.raises(
+        UsageError, match="there is no name 'least'; expected one of cores, most, figure, functions"
+    ):
         checked(text)
 
 
@@ -180,14 +182,14 @@ def test_what_it_needs_is_enough_and_one_less_is_not(condition: str, cores: int)
 @pytest.mark.parametrize(
     ("claim", "words"),
     [
-        (Claim(text="", holds="figure > 2"), "above 2"),
-        (Claim(text="", holds="figure >= 0.5 and figure <= 1.6"), "at least 0.5 and at most 1.6"),
-        (Claim(text="", holds="figure < -2 or figure > 2"), "below -2 or above 2"),
-        (Claim(text="", holds="abs(figure - 5) < 1", words="within ±1 of 5"), "within ±1 of 5"),
-        (Claim(text="", holds="figure > 2 * cores"), ""),
+        (StudyClaim(text="", holds="figure > 2"), "above 2"),
+        (StudyClaim(text="", holds="figure >= 0.5 and figure <= 1.6"), "at least 0.5 and at most 1.6"),
+        (StudyClaim(text="", holds="figure < -2 or figure > 2"), "below -2 or above 2"),
+        (StudyClaim(text="", holds="abs(figure - 5) < 1", words="within ±1 of 5"), "within ±1 of 5"),
+        (StudyClaim(text="", holds="figure > 2 * cores"), ""),
     ],
 )
-def test_where_a_figure_must_be(claim: Claim, words: str) -> None:
+def test_where_a_figure_must_be(claim: StudyClaim, words: str) -> None:
     assert words_of(claim) == words
 
 
@@ -202,6 +204,8 @@ def test_a_study_says_what_only_it_can_say() -> None:
             f"{TEXT}[[claims]]\ntext='c'\nholds='1 < 2'\nneeds = {{ holds = '1 < 2', words = '{{least}}' }}"
         )
     with pytest.raises(UsageError, match="claims 1: holds = '1 < 2', line .* lacks words"):
+        checked(f"{TEXT}[[claims]]\ntext = 'c'\nfigure = '1'\nholds = '1 < 2'")
+    with pytest.raises(UsageError, match="claims 1 needs a figure to decide it by"):
         checked(f"{TEXT}[[claims]]\ntext = 'c'\nholds = '1 < 2'")
 
 

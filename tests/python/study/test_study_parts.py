@@ -21,14 +21,13 @@ from test_study_run import REAL, STUDY, lines, write
 from tilewise.base.errors import RunError, UsageError
 from tilewise.engine.child import Ended
 from tilewise.lab.study import export, results, store
-from tilewise.lab.study.locks import Locks
 from tilewise.lab.study.points import digest
-from tilewise.lab.study.store import Store
+from tilewise.lab.study.store import Locks, Store
 from tilewise.machine import storage
 
 HOLDS = """
 import sys, time
-from tilewise.lab.study.locks import Locks
+from tilewise.lab.study.store import Locks
 locks = Locks(sys.argv[1])
 with locks.held(sys.argv[2]) as ours:
     print(ours, flush=True)

@@ -11,11 +11,11 @@ import pytest
 from studies import Runner, points, run, study
 from tilewise.base.errors import UsageError
 from tilewise.lab.report.load_results import find, report_page
-from tilewise.lab.report.render.html import html
+from tilewise.lab.report.render import html
 from tilewise.lab.study import evaluation, results
 from tilewise.lab.study.compare import compare
 from tilewise.lab.study.expression import Missing, short
-from tilewise.lab.study.paths import numbers
+from tilewise.lab.study.observations import numbers
 
 AXES = 'command = "multiply"\naxes.ranks = [1, 2, 4]\naxes.io = ["sieve", "root"]\n'
 TABLE = "[[tables]]\nname = 't'\nrows = 'ranks'\ncolumns = 'io'\n"
@@ -57,7 +57,6 @@ def test_names_of_tables_and_plots_are_checked(text: str, said: str) -> None:
     [
         ("cel('t', 1, 2)", "no function 'cel'"),
         ("cell('u', 1, 2) > 0", "there is no table 'u'; expected one of t, f, l"),
-        ("figure > 0", "there is no name 'figure'"),
         ("figur > 0", "claims 1, line .*, holds: there is no name 'figur'; expected one of cores"),
         ("at('t', ranks=1) > 0", "table t also has 'io'"),
         ("at('t', ranks=1, io='root', x=1) > 0", "table t has no axis 'x'; expected one of ranks, io"),
@@ -85,7 +84,9 @@ def test_what_makes_sense_passes() -> None:
         "at('l', bytes=1) > 0 and cell('l', 1) > 0",
         "value('seconds.total.max', 'mean', ranks=1, io='root') > cores",
     ]
-    text = "".join(f'[[claims]]\ntext = "c"\nwords = "w"\nholds = "{claim}"\n' for claim in claims)
+    text = "".join(
+        f'[[claims]]\ntext = "c"\nwords = "w"\nfigure = "1"\nholds = "{claim}"\n' for claim in claims
+    )
     made = study(f"{AXES}{TABLE}base = {{ranks = 1}}\nwhere = \"run == 'main'\"\n{FIGURES}{LINES}{text}")
     evaluation.check(made, points(AXES))
 
@@ -129,17 +130,17 @@ def test_a_cell_that_cannot_be_computed_has_the_reason(tmp_path: Path, text: str
         ("figure = \"'abc'\"\nholds = '1 > 0'", "a text is not a number"),
         ("figure = '(0 - 8) ** 0.5'\nholds = '1 > 0'", "cannot be computed"),
         ("figure = '1e999'\nholds = 'figure > 0'", "inf is not a finite number"),
-        ("holds = 'foo > 1'", "there is no name 'foo'"),
-        ("holds = \"cells('t') > 0\"", "gives a list"),
-        ("holds = \"at('u', ranks=1) > 0\"", "there is no table 'u'; tables: t"),
-        ("holds = \"value('seconds.total.max') > 0\"", "6 points have these figures"),
-        ("holds = '1 > 0'\nneeds = '[1] + [1, 2]'", "lists of 1 and 2"),
+        ("figure = '1'\nholds = 'foo > 1'", "there is no name 'foo'"),
+        ("figure = '1'\nholds = \"cells('t') > 0\"", "gives a list"),
+        ("figure = \"at('u', ranks=1)\"\nholds = 'figure > 0'", "there is no table 'u'; tables: t"),
+        ("figure = \"value('seconds.total.max')\"\nholds = 'figure > 0'", "6 points have these figures"),
+        ("holds = '1 > 0'", "it has no figure"),
+        ("figure = '1'\nholds = '1 > 0'\nneeds = '[1] + [1, 2]'", "lists of 1 and 2"),
     ],
 )
 def test_a_claim_that_cannot_be_computed_is_untestable(tmp_path: Path, claim: str, reason: str) -> None:
-    loaded = shown(
-        tmp_path, f"{AXES}{TABLE}[[claims]]\ntext = 'c'\n{claim}\n[[claims]]\ntext = 'd'\nholds = '1 > 0'"
-    )
+    text = f"{AXES}{TABLE}[[claims]]\ntext = 'c'\n{claim}\n"
+    loaded = shown(tmp_path, f"{text}[[claims]]\ntext = 'd'\nfigure = '1'\nholds = '1 > 0'")
     one, two = loaded.verdicts
     assert one.verdict == "untestable" and reason in one.reason and "study.toml" not in one.reason
     assert two.verdict == "holds"

@@ -9,7 +9,7 @@ from studies import Runner, checked, points, run
 from tilewise.base.errors import UsageError
 from tilewise.lab.report.study_plots import declared
 from tilewise.lab.study import evaluation
-from tilewise.lab.study.plots import Plot
+from tilewise.lab.study.plots import FigurePlot
 
 AXES = 'command = "multiply"\naxes.ranks = [1, 2, 4]\naxes.io = ["sieve"]\n'
 TABLE = "[[tables]]\nname = 't'\nrows = 'ranks'\n"
@@ -32,7 +32,7 @@ most = "max(cells('t')) / 2"
 """
 
 
-def loaded(folder: Path, text: str) -> Plot:
+def loaded(folder: Path, text: str) -> FigurePlot:
     """The plot of a pretended study: 12 s over its ranks."""
     run(folder, AXES + text, Runner())
     (plot,) = evaluation.load(str(folder)).plots

@@ -274,7 +274,7 @@ def test_a_time_limit_ends_a_point(fake: Tilewise, processes) -> None:
 
 def test_inputs_are_made_once_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tilewise.engine.child import Ended
-    from tilewise.lab.study import inputs
+    from tilewise.lab.study.work import Work
 
     made: list[str] = []
 
@@ -283,7 +283,7 @@ def test_inputs_are_made_once_and_removed(tmp_path: Path, monkeypatch: pytest.Mo
         Path(folder, words[2]).write_bytes(b"x")
         return Ended(0, b"", "", 0.1)
 
-    monkeypatch.setattr(inputs.Work.prepare, "__defaults__", (generate,))
+    monkeypatch.setattr(Work.prepare, "__defaults__", (generate,))
     seen: list[set[str]] = []
 
     class Looks(Runner):

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 from studies import Runner, run
-from tilewise.lab.report.render.terminal import Screen
 from tilewise.lab.report.study_format import number
 from tilewise.lab.report.study_tables import figures
+from tilewise.lab.report.terminal import Screen
 from tilewise.lab.study import evaluation
 
 # 12 s / ranks, and through the root 1 s more; `input` is a quarter of it.

@@ -6,8 +6,14 @@ import math
 import random
 
 import pytest
-from tilewise.lab.statistics.decisions import DRIFT, decided, moved_interval
-from tilewise.lab.statistics.intervals import interval_of, launch_interval, ratio_interval
+from tilewise.lab.statistics.intervals import (
+    DRIFT,
+    decided,
+    interval_of,
+    launch_interval,
+    moved_interval,
+    ratio_interval,
+)
 
 ABOVE, BELOW = [12.0, 12.6, 11.7], [6.0, 6.3, 6.2, 5.9]
 

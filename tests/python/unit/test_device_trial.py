@@ -12,8 +12,8 @@ import pytest
 from tilewise.base.errors import RunError
 from tilewise.cli.doctor import module_version
 from tilewise.lab.measurement import device_trial
-from tilewise.lab.measurement.points import Launch, PlannedPoint
-from tilewise.lab.measurement.run import Found
+from tilewise.lab.measurement.result import Launch, PlannedPoint
+from tilewise.lab.measurement.run import FoundPoint
 from tilewise.launch.job import Point
 from tilewise.launch.signals import Signals
 
@@ -41,7 +41,9 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> list[Launch]:
             assert resource.getrlimit(resource.RLIMIT_CORE)[0] == 0
             if made[-1].asks[0].point.buffer == "device":
                 raise RunError("rank 0 was killed")
-            return SimpleNamespace(last=SimpleNamespace(told=SimpleNamespace(points=[Found(), Found()])))
+            return SimpleNamespace(
+                last=SimpleNamespace(told=SimpleNamespace(points=[FoundPoint(), FoundPoint()]))
+            )
 
     monkeypatch.setattr(device_trial, "Runner", Trial)
     return made

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from machines import FACTS
 from measurements import wrap
-from tilewise.lab.measurement import compute, points
-from tilewise.lab.measurement.kernels import choices, sentences
+from tilewise.lab.measurement import plans, result
+from tilewise.lab.measurement.lines import choices, sentences
 from tilewise.lab.measurement.request import MeasureRequest
 from tilewise.lab.measurement.result import Line
 from tilewise.lab.report import measure_node
@@ -84,13 +84,13 @@ def test_lines_that_were_not_run_decide_nothing() -> None:
 
 def test_both_kernels_are_measured_on_all_cores_for_real_numbers() -> None:
     request = MeasureRequest(kind="compute", sizes=[64, 100], dtypes=["float64", "complex64"])
-    (launch,) = compute.launches(request, FACTS)
+    (launch,) = plans.product_launches(request, FACTS)
     asks = [ask for ask in launch.asks if ask.point.kernels]
     assert [(ask.point.dtype, ask.point.size) for ask in asks] == [("float64", 64), ("float64", 100)]
     assert {ask.point.threads for ask in asks} == {launch.threads}
-    line = points.line_of(asks[0], "tiles", launch.stop)
+    line = result.line_of(asks[0], "tiles", launch.stop)
     assert line.kernel == "tiles" and line.key.endswith("/64/tiles")
-    usual = points.line_of(launch.asks[0], "seconds", launch.stop)
+    usual = result.line_of(launch.asks[0], "seconds", launch.stop)
     assert usual.kernel == "fast" and usual.key.endswith("threads/64")
-    crowded = compute.launches(MeasureRequest(kind="compute", threads=[FACTS.cpus + 1]), FACTS)
+    crowded = plans.product_launches(MeasureRequest(kind="compute", threads=[FACTS.cpus + 1]), FACTS)
     assert not any(ask.point.kernels for launch in crowded for ask in launch.asks)

@@ -10,15 +10,15 @@ import msgspec
 import pytest
 from machines import FACTS
 from tilewise.base.errors import RunError, UsageError
-from tilewise.lab.measurement import compute, files, lines, memory, messages, points, run, stored
+from tilewise.lab.measurement import lines, messages, plans, result, run, stored
+from tilewise.lab.measurement.fit import terms_of
 from tilewise.lab.measurement.request import MeasureRequest
 from tilewise.lab.measurement.result import Disturbance, Level, Line, Matrix, Measurement
-from tilewise.lab.measurement.terms import terms_of
 from tilewise.lab.statistics.summary import Summary
 from tilewise.launch.events import Done, RankDone
 from tilewise.launch.job import Point, Stop
 from tilewise.machine import host, profile
-from tilewise.machine.model import Cost, Model, Piece
+from tilewise.machine.model import CurvePiece, FittedCurve, Model
 from tilewise.machine.topology import Core, Topology
 
 GIB = 1 << 30
@@ -26,17 +26,17 @@ FLAT = Topology(cores=[Core(cpus=(number,), cache=0, socket=0) for number in (0,
 NO_MODEL = Model()
 
 
-def planned(request: MeasureRequest, tmp_path: Path) -> list[points.Launch]:
+def planned(request: MeasureRequest, tmp_path: Path) -> list[result.Launch]:
     others = messages.Hosts(request)
     return messages.launches(request, FACTS, FLAT, others, messages.levels(request, FLAT, others))
 
 
-def every(request: MeasureRequest, tmp_path: Path) -> list[points.Launch]:
+def every(request: MeasureRequest, tmp_path: Path) -> list[result.Launch]:
     return [
         *planned(request, tmp_path),
-        *files.launches(request, FACTS, "/x/sample"),
-        *memory.launches(request, FACTS),
-        *compute.launches(request, FACTS),
+        *plans.file_launches(request, FACTS, "/x/sample"),
+        *plans.memory_launches(request, FACTS),
+        *plans.product_launches(request, FACTS),
     ]
 
 
@@ -44,14 +44,14 @@ def test_one_file_is_written_after_a_pause_where_free_pages_are_the_hosts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def paused(request: MeasureRequest) -> list[tuple[str, int, int]]:
-        launches = files.launches(request, FACTS, "/x/sample")
+        launches = plans.file_launches(request, FACTS, "/x/sample")
         asks = [ask for launch in launches for ask in launch.asks if ask.point.pause]
         return [(ask.point.name, ask.ranks, ask.point.pause) for ask in asks]
 
-    monkeypatch.setattr(files, "free_page_reporting", lambda: True)
+    monkeypatch.setattr(plans, "free_page_reporting", lambda: True)
     assert paused(MeasureRequest()) == [("positioned", 1, 3), ("positioned", FACTS.cores, 3)]
     assert not paused(MeasureRequest(io=["positioned"])) and not paused(MeasureRequest(blocks=[4096]))
-    monkeypatch.setattr(files, "free_page_reporting", lambda: False)
+    monkeypatch.setattr(plans, "free_page_reporting", lambda: False)
     assert not paused(MeasureRequest())
 
 
@@ -70,7 +70,7 @@ def test_what_a_write_after_a_pause_takes_longer_is_a_term() -> None:
 def test_keys_are_told_apart_and_do_not_depend_on_how_often(tmp_path: Path) -> None:
     def keys(request: MeasureRequest) -> list[str]:
         return [
-            points.line_of(ask, series, launch.stop).key
+            result.line_of(ask, series, launch.stop).key
             for launch in every(request, tmp_path)
             for ask in launch.asks
             if ask.role == "line"
@@ -118,7 +118,7 @@ def test_pairs_between_two_hosts(tmp_path: Path) -> None:
 
 
 def test_ranks_that_were_to_be_on_two_hosts(tmp_path: Path) -> None:
-    launch = points.Launch(what="m", kind="ping", ranks=2, level="node", stop=Stop(), asks=[])
+    launch = result.Launch(what="m", kind="ping", ranks=2, level="node", stop=Stop(), asks=[])
 
     def done(*hosts: str) -> Done:
         ranks = [RankDone(rank=rank, host=host, pid=1) for rank, host in enumerate(hosts)]
@@ -132,30 +132,31 @@ def test_ranks_that_were_to_be_on_two_hosts(tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit_in_memory_is_not_run() -> None:
-    asks = memory.launches(MeasureRequest(kind="memory", bytes=[4096, 3 * GIB]), FACTS)[0].asks
+    asks = plans.memory_launches(MeasureRequest(kind="memory", bytes=[4096, 3 * GIB]), FACTS)[0].asks
     assert {ask.point.bytes for ask in asks if ask.skipped} == {3 * GIB}
-    asks = compute.launches(MeasureRequest(kind="compute", sizes=[64, 100_000]), FACTS)[0].asks
+    asks = plans.product_launches(MeasureRequest(kind="compute", sizes=[64, 100_000]), FACTS)[0].asks
     assert {ask.point.size for ask in asks if ask.skipped} == {100_000}
 
 
 def test_runs_make_exactly_so_many_samples() -> None:
-    stop = memory.stop_of(MeasureRequest(runs=17), 0.1)
+    stop = plans.stop_of(MeasureRequest(runs=17), 0.1)
     assert (stop.least, stop.most) == (17, 17) and stop.seconds > 1e6
-    assert memory.stop_of(MeasureRequest(seconds=2.0), 0.1).seconds == 2.0
+    assert plans.stop_of(MeasureRequest(seconds=2.0), 0.1).seconds == 2.0
 
 
 @pytest.mark.parametrize(("brief", "blocks"), [(True, 2), (False, 8)])
 def test_large_blocks_are_fewer_unless_asked(brief: bool, blocks: int) -> None:
     request = MeasureRequest() if brief else MeasureRequest(kind="file")
-    blocks_of = {ask.point.bytes: ask.point.blocks for ask in files.launches(request, FACTS, "/x/s")[0].asks}
+    asks = plans.file_launches(request, FACTS, "/x/s")[0].asks
+    blocks_of = {ask.point.bytes: ask.point.blocks for ask in asks}
     assert (blocks_of[128_000], blocks_of[16_000_000]) == (64, blocks)
     asked = MeasureRequest(blocks_per_rank=64, blocks=[16_000_000])
-    assert {ask.point.blocks for ask in files.launches(asked, FACTS, "/x/s")[0].asks} == {64}
+    assert {ask.point.blocks for ask in plans.file_launches(asked, FACTS, "/x/s")[0].asks} == {64}
 
 
 def test_kinds_take_turns() -> None:
-    def launch(kind: str) -> points.Launch:
-        return points.Launch(what=kind, kind=kind, ranks=1, stop=Stop(), asks=[])
+    def launch(kind: str) -> result.Launch:
+        return result.Launch(what=kind, kind=kind, ranks=1, stop=Stop(), asks=[])
 
     order = run.in_turn([launch("ping"), launch("ping"), launch("ping"), launch("file"), launch("memory")])
     assert order == [0, 3, 4, 1, 2]
@@ -176,10 +177,10 @@ def test_kinds_take_turns() -> None:
     ],
 )
 def test_amounts(point: Point, ranks: int, series: str, amount: float) -> None:
-    assert points.amount(points.PlannedPoint(point=point, ranks=ranks), series) == amount
+    assert result.amount(result.PlannedPoint(point=point, ranks=ranks), series) == amount
 
 
-def ran(found: dict[tuple[int, int], list[run.Found]], labels: list[str]) -> run.RunResult:
+def ran(found: dict[tuple[int, int], list[run.FoundPoint]], labels: list[str]) -> run.RunResult:
     return run.RunResult(
         found=found,
         labels={0: labels},
@@ -192,15 +193,19 @@ def ran(found: dict[tuple[int, int], list[run.Found]], labels: list[str]) -> run
 
 def test_lines_keep_every_sample_and_say_what_was_not_run() -> None:
     asks = [
-        points.PlannedPoint(point=Point(kind="memory", name="copy", bytes=size, threads=1))
+        result.PlannedPoint(point=Point(kind="memory", name="copy", bytes=size, threads=1))
         for size in (1000, 2000)
     ]
-    launch = points.Launch(what="memory", kind="memory", ranks=1, stop=Stop(warmup=2), asks=asks)
+    launch = result.Launch(what="memory", kind="memory", ranks=1, stop=Stop(warmup=2), asks=asks)
     there = [
-        run.Found(series=[run.Series("seconds", [1.0, 2.0, 3.0], [2.0])], inner=7, notes=["streamed"]),
-        run.Found(series=[run.Series("seconds", [3.0, 4.0, 5.0], [4.0])], inner=7, notes=["streamed"]),
+        run.FoundPoint(
+            series=[run.PointSeries("seconds", [1.0, 2.0, 3.0], [2.0])], inner=7, notes=["streamed"]
+        ),
+        run.FoundPoint(
+            series=[run.PointSeries("seconds", [3.0, 4.0, 5.0], [4.0])], inner=7, notes=["streamed"]
+        ),
     ]
-    gone = [run.Found(skipped="needs 9 GiB of disk")] * 2
+    gone = [run.FoundPoint(skipped="needs 9 GiB of disk")] * 2
     labels = ["other programs busy (0.9 cores)", "oversubscribed", "other programs busy (0.2 cores)"]
     good, bad = lines.lines_of([launch], ran({(0, 0): there, (0, 1): gone}, labels))
     assert good.launches == [[1.0, 2.0, 3.0], [3.0, 4.0, 5.0]] and good.by_rank == [3.0]
@@ -213,15 +218,16 @@ def test_lines_keep_every_sample_and_say_what_was_not_run() -> None:
 
 def test_the_table_of_pairs_is_one_way_and_symmetric() -> None:
     asks = [
-        points.PlannedPoint(
+        result.PlannedPoint(
             point=Point(kind="ping", name="blocking", pattern="roundtrip", bytes=8, pairs=[pair]),
             role="matrix",
         )
         for pair in [(0, 1), (0, 2), (1, 2)]
     ]
-    launch = points.Launch(what="m", kind="matrix", ranks=3, cpus=[0, 1, 2], stop=Stop(), asks=asks)
+    launch = result.Launch(what="m", kind="matrix", ranks=3, cpus=[0, 1, 2], stop=Stop(), asks=asks)
     found = {
-        (0, place): [run.Found(series=[run.Series("roundtrip", [2.0 * place + 2])])] * 2 for place in range(3)
+        (0, place): [run.FoundPoint(series=[run.PointSeries("roundtrip", [2.0 * place + 2])])] * 2
+        for place in range(3)
     }
     (matrix,) = lines.matrices_of([launch], ran(found, []))
     assert matrix.seconds == [[0, 1, 2], [1, 0, 3], [2, 3, 0]] and matrix.ranks[2] == "core 2"
@@ -295,8 +301,8 @@ def measurement(kinds: list[str], found: list[Line], model: Model = NO_MODEL, **
     )
 
 
-def cost(key: str, beta: float) -> Cost:
-    return Cost(key=key, pieces=[Piece(0, 0, beta)])
+def cost(key: str, beta: float) -> FittedCurve:
+    return FittedCurve(key=key, pieces=[CurvePiece(0, 0, beta)])
 
 
 def test_what_is_kept_is_replaced_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from tilewise.base.errors import RunError
 from tilewise.lab.measurement import lines, run
-from tilewise.lab.measurement.points import Launch, PlannedPoint
-from tilewise.lab.measurement.result import Disturbance
+from tilewise.lab.measurement.result import Disturbance, Launch, PlannedPoint
 from tilewise.launch import launcher
 from tilewise.launch.events import Done, Failed, RankDone
 from tilewise.launch.job import Point, Stop

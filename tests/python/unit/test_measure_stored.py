@@ -8,9 +8,8 @@ import pytest
 from machines import FACTS
 from test_measure_points import line, measurement
 from tilewise.lab.measurement import stored
-from tilewise.lab.measurement.fit import fit
+from tilewise.lab.measurement.fit import DISTURBED, fit
 from tilewise.lab.measurement.result import Measurement
-from tilewise.lab.measurement.terms import DISTURBED
 from tilewise.machine import profile
 from tilewise.operations.prediction import machine_name
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rich.cells import cell_len
-from tilewise.lab.report.render.terminal import Screen
 from tilewise.lab.report.table import Column, Table, text_columns
+from tilewise.lab.report.terminal import Screen
 
 
 def test_a_number_keeps_its_unit() -> None:

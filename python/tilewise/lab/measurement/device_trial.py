@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from tilewise.base.errors import RunError
-from tilewise.lab.measurement.points import ON_DEVICE, Launch, PlannedPoint
+from tilewise.lab.measurement.result import ON_DEVICE, Launch, PlannedPoint
 from tilewise.lab.measurement.run import Finished, Runner
 from tilewise.launch.job import Point, Stop
 from tilewise.launch.signals import Signals

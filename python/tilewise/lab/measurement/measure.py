@@ -15,12 +15,10 @@ import tilewise
 from tilewise.base.errors import TilewiseError, UsageError
 from tilewise.engine.record import environment_of
 from tilewise.engine.request import Listener
-from tilewise.lab.measurement import compute, device_trial, files, lines, memory, messages, stored
-from tilewise.lab.measurement.points import SIMULATED, Launch
+from tilewise.lab.measurement import device_trial, lines, messages, plans, stored
 from tilewise.lab.measurement.request import MeasureRequest
-from tilewise.lab.measurement.result import Level, Measurement
-from tilewise.lab.measurement.run import Runner, RunResult
-from tilewise.lab.measurement.scratch import Scratch
+from tilewise.lab.measurement.result import SIMULATED, Launch, Level, Measurement, has_simulated_devices
+from tilewise.lab.measurement.run import Runner, RunResult, Scratch
 from tilewise.launch import environment, signals
 from tilewise.launch.cleanup import Guardian
 from tilewise.launch.constants import devices, no_graphics
@@ -30,7 +28,7 @@ from tilewise.machine import allocation, host, storage, topology
 from tilewise.machine.facts import Facts, gather
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True):
+class MeasureOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a measurement.
 
     `kept` are the files of this machine's profile that have it now; `chatter` is what launchers printed.
@@ -43,7 +41,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     error: TilewiseError | None
 
 
-def measure(request: MeasureRequest, listener: Listener, command: Sequence[str]) -> Measured:
+def measure(request: MeasureRequest, listener: Listener, command: Sequence[str]) -> MeasureOutcome:
     """Measure what `request` asks for, and store it where that asks for it and no launch failed.
 
     The measurement says that `command` made it. Raises UsageError, RunError or Interrupted where nothing was
@@ -61,7 +59,7 @@ def measure(request: MeasureRequest, listener: Listener, command: Sequence[str])
         measurement.seconds = time.perf_counter() - begin
         caught.check()
     kept: list[str] = []
-    if any(SIMULATED in line.labels for line in measurement.lines):
+    if has_simulated_devices(measurement.environment):
         measurement.warnings.append(
             "the driver of the tests played the graphics processors: these figures say nothing of a device"
         )
@@ -69,7 +67,7 @@ def measure(request: MeasureRequest, listener: Listener, command: Sequence[str])
         kept = stored.keep(measurement, facts)
         if not kept:
             measurement.warnings.append("the profile cannot be written, so nothing is stored; XDG_CACHE_HOME")
-    return Measured(measurement=measurement, kept=kept, chatter=ran.chatter, error=ran.error)
+    return MeasureOutcome(measurement=measurement, kept=kept, chatter=ran.chatter, error=ran.error)
 
 
 def _measured(
@@ -79,7 +77,7 @@ def _measured(
         samples = ""
         if "file" in request.kinds:
             with caught.hold():
-                scratch = Scratch(request.folder, "--folder", files.sample_names(request, facts))
+                scratch = Scratch(request.folder, "--folder", plans.sample_names(request, facts))
                 stack.callback(scratch.remove)
             samples = scratch.path("sample")
         else:
@@ -115,13 +113,13 @@ def _launches(request: MeasureRequest, facts: Facts, samples: str) -> tuple[list
         there = messages.levels(request, known, others)
         planned += messages.launches(request, facts, known, others, there, no_gpu)
     if "file" in request.kinds:
-        planned += files.launches(request, facts, samples, no_gpu)
+        planned += plans.file_launches(request, facts, samples, no_gpu)
     if "memory" in request.kinds:
-        planned += memory.launches(request, facts)
+        planned += plans.memory_launches(request, facts)
     elif {"ping", "file"} & set(request.kinds):
-        planned += memory.carriers(request, facts)
+        planned += plans.carriers(request, facts)
     if "compute" in request.kinds:
-        planned += compute.launches(request, facts)
+        planned += plans.product_launches(request, facts)
     if request.kinds == ("ping",) and not any(one.level for one in planned):
         raise UsageError(
             "no two ranks can communicate here: " + "; ".join(dict.fromkeys(level.missing for level in there))

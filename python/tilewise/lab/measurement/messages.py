@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from tilewise.base.errors import UsageError
 from tilewise.base.units import plural
-from tilewise.lab.measurement.memory import stop_of
-from tilewise.lab.measurement.points import ON_DEVICE, Launch, PlannedPoint, refusal
+from tilewise.lab.measurement.plans import stop_of
 from tilewise.lab.measurement.request import COLLECTIVES, EXCHANGES, LEVELS, MeasureRequest
-from tilewise.lab.measurement.result import Level
+from tilewise.lab.measurement.result import ON_DEVICE, Launch, Level, PlannedPoint, refusal
 from tilewise.launch.job import Point
 from tilewise.machine.allocation import Allocation, read_hosts
 from tilewise.machine.facts import Facts

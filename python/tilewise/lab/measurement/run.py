@@ -9,25 +9,58 @@ from __future__ import annotations
 import os
 import random
 import shlex
+import shutil
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 import msgspec
 
-from tilewise.base.errors import RunError, TilewiseError
-from tilewise.lab.measurement.points import Launch, PlannedPoint
+from tilewise.base.claim import Claim
+from tilewise.base.errors import RunError, TilewiseError, UsageError
+from tilewise.lab.measurement.result import Launch, PlannedPoint
 from tilewise.launch import diagnose, job, launcher
+from tilewise.launch.cleanup import Guardian
 from tilewise.launch.events import Done
 from tilewise.launch.signals import Signals
 from tilewise.launch.supervise import Supervisor
 from tilewise.machine import allocation, host
 from tilewise.machine.disturbance import Disturbance, Watch
 
+_LEAD = "the measurement was killed and its sample files are removed"
+
+
+class Scratch:
+    """A new folder in `parent`, which `flag` named. `names` are the files that may come to lie in it.
+
+    A guardian removes them, and the folder, when this process is killed.
+    """
+
+    def __init__(self, parent: str, flag: str, names: list[str]) -> None:
+        try:
+            self._folder = os.path.realpath(tempfile.mkdtemp(prefix=".tilewise-measure-", dir=parent))
+        except OSError as error:
+            raise UsageError(
+                f"{flag} {parent} cannot be written: {error.strerror or error}", f"{flag} with another place"
+            ) from None
+        claim = Claim("", "", undo=[*map(self.path, names), self._folder])
+        self._guardian = Guardian([claim], _LEAD)
+
+    def path(self, name: str) -> str:
+        """Of a file in the folder."""
+        return os.path.join(self._folder, name)
+
+    def remove(self) -> None:
+        """Takes away the folder with all that is in it; safe to call twice."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._guardian.dismiss()
+
+
 _MESSAGES = ("ping", "collective", "matrix")
 
 
-class Series(msgspec.Struct, frozen=True):
+class PointSeries(msgspec.Struct, frozen=True):
     """As the worker tells it: seconds of one operation, once a sample, and each rank's mean.
 
     `warmup` samples came before and do not count; None where the worker does not say.
@@ -39,10 +72,10 @@ class Series(msgspec.Struct, frozen=True):
     warmup: int | None = None
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundPoint(msgspec.Struct, frozen=True):
     """What came of a point. `chosen`: the kernel, `tiles` or `blas`, that jobs use for such a product."""
 
-    series: list[Series] = []
+    series: list[PointSeries] = []
     inner: int = 1
     skipped: str = ""
     notes: list[str] = []
@@ -54,7 +87,7 @@ class Found(msgspec.Struct, frozen=True):
 class WorkerReply(msgspec.Struct, frozen=True, kw_only=True):
     """The worker's result of one launch. `takes_device_addresses`: MPI says of itself yes, no or nothing."""
 
-    points: list[Found]
+    points: list[FoundPoint]
     takes_device_addresses: str = ""
     clock: dict[str, float] = {}
     yardstick: dict[str, list[float]] = {}
@@ -79,7 +112,7 @@ class RunResult(msgspec.Struct, kw_only=True):
     `failed` says of launches what ended them, and `error` is the first of these: they were not started again.
     """
 
-    found: dict[tuple[int, int], list[Found]]
+    found: dict[tuple[int, int], list[FoundPoint]]
     labels: dict[int, list[str]]
     disturbances: list[Disturbance]
     clock: dict[str, float]
@@ -125,7 +158,7 @@ class Runner:
         A launch that fails once something was found costs only what it would have found itself. Raises
         Interrupted, and what `diagnose` makes of a failure before that, or of a limit of time.
         """
-        points: dict[tuple[int, int], list[Found]] = defaultdict(list)
+        points: dict[tuple[int, int], list[FoundPoint]] = defaultdict(list)
         labels: dict[int, list[str]] = defaultdict(list)
         failed: dict[int, str] = {}
         first: TilewiseError | None = None

@@ -8,12 +8,12 @@ from tilewise.base.errors import RunError, UsageError
 from tilewise.base.staging import replace
 from tilewise.base.undecodable import UNDECODABLE
 from tilewise.base.units import plural
+from tilewise.lab.measurement.fit import DISTURBED, terms_of
 from tilewise.lab.measurement.result import VERSION, Measurement
-from tilewise.lab.measurement.terms import DISTURBED, terms_of
 from tilewise.machine import profile
 from tilewise.machine.facts import Facts
-from tilewise.machine.model import Cost, Model
-from tilewise.machine.profile import Measured
+from tilewise.machine.model import FittedCurve, Model
+from tilewise.machine.profile import FittedKinds
 from tilewise.machine.terms import GEMM, Term
 from tilewise.operations.prediction import machine_name
 
@@ -64,12 +64,12 @@ def keep(measurement: Measurement, facts: Facts) -> list[str]:
     """
     held: list[str] = []
 
-    def joined(old: Measured | None) -> Measured:
-        known = old or Measured(Model())
+    def joined(old: FittedKinds | None) -> FittedKinds:
+        known = old or FittedKinds(Model())
         model, quiet = merged(known.model, measurement.model, measurement.kinds)
         held.extend(quiet)
         times = {**known.times, **dict.fromkeys(measurement.kinds, measurement.time)}
-        return Measured(model, times)
+        return FittedKinds(model, times)
 
     key = profile.host_key(facts.host, facts.cpu)
     paths = [profile.store_measured(key, joined)]
@@ -105,14 +105,14 @@ def merged(old: Model, new: Model, kinds: list[str]) -> tuple[Model, list[str]]:
     figures = {n: (after if n in fresh else before)[n] for n in (*before, *after) if n in fresh | stays}
     labels = {n: (new if n in fresh else old).labels.get(n, []) for n in figures}
     made = Model(
-        costs=[cost for cost in figures.values() if isinstance(cost, Cost)],
+        costs=[cost for cost in figures.values() if isinstance(cost, FittedCurve)],
         labels={name: told for name, told in labels.items() if told},
         **{name: figures.get(name) for name in _KIND_OF},  # type: ignore[arg-type]
     )
     return made, held
 
 
-def _figures(model: Model) -> dict[str, Cost | float]:
+def _figures(model: Model) -> dict[str, FittedCurve | float]:
     """All that `model` has, by what its labels call it."""
     rest = {name: value for name in _KIND_OF if (value := getattr(model, name)) is not None}
     return {**{cost.key: cost for cost in model.costs}, **rest}

@@ -17,8 +17,8 @@ import itertools
 from html import escape
 
 from tilewise.base.errors import clean
-from tilewise.lab.report.figures.style import themed_names
 from tilewise.lab.report.page import Drawing
+from tilewise.lab.report.style import themed_names
 from tilewise.launch.record import Record
 
 _WIDTH, _HEIGHT = 420.0, 262.0
@@ -59,7 +59,7 @@ Point = tuple[float, float]
 
 
 @dataclasses.dataclass(frozen=True)
-class Way:
+class DataWay:
     """How a job reads and writes, what goes between its ranks, and their grid as it is drawn."""
 
     read: str
@@ -94,7 +94,7 @@ class _Seats:
         return self.ranks[owner] + (-7.0 if self.owners.index(owner) == place else 7.0), _TOP - 2
 
 
-def data_path(key: str, title: str, way: Way, more: str = "") -> Drawing:
+def data_path(key: str, title: str, way: DataWay, more: str = "") -> Drawing:
     """The path of a job's data; `more` goes behind the caption."""
     seats, read, write = _Seats(way.grid), way.read, way.write
     parts = [
@@ -116,7 +116,7 @@ def data_path(key: str, title: str, way: Way, more: str = "") -> Drawing:
     return Drawing(key, title, " ".join(said), inline, alone)
 
 
-def way_of(record: Record) -> Way:
+def way_of(record: Record) -> DataWay:
     """How the job of `record` reads, how it writes, and what goes between ranks.
 
     A transposition that gathers writes through rank 0, whatever way of writing is named. MPI-IO joins the
@@ -133,10 +133,10 @@ def way_of(record: Record) -> Way:
         read = "none"
     grid, exchange, algorithm = _drawn_grid(variant.grid, variant.ranks), variant.exchange, variant.algorithm
     if variant.ranks == 1 or exchange == "none":
-        return Way(read, write, grid=grid)
+        return DataWay(read, write, grid=grid)
     if algorithm == _GATHER:
-        return Way(read, "root", f"{_GATHER}, {exchange}", grid)
-    return Way(read, write, f"{variant.decomposition or algorithm}, {exchange}", grid)
+        return DataWay(read, "root", f"{_GATHER}, {exchange}", grid)
+    return DataWay(read, write, f"{variant.decomposition or algorithm}, {exchange}", grid)
 
 
 def _as_done(strategy: str, joining: str) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tilewise.base.units import bytes_text, plural, rate_text, seconds_text, shape_text, share_text
-from tilewise.lab.report.render.terminal import Screen
 from tilewise.lab.report.table import Cell, Table, number_columns, text_columns
+from tilewise.lab.report.terminal import Screen
 from tilewise.launch.record import RankSeconds, Record
 from tilewise.operations import show_of
 

@@ -16,15 +16,15 @@ from tilewise.base.errors import UsageError
 from tilewise.base.undecodable import UNDECODABLE
 from tilewise.lab.measurement import stored
 from tilewise.lab.measurement.result import Measurement
-from tilewise.lab.report.figures.style import short
 from tilewise.lab.report.measure_page import page_of
 from tilewise.lab.report.page import Page, Section
 from tilewise.lab.report.record_page import record_page
 from tilewise.lab.report.study_page import study_page
-from tilewise.lab.report.trace_page import trace_page
+from tilewise.lab.report.style import short
+from tilewise.lab.report.timeline_page import trace_page
 from tilewise.lab.study import evaluation
-from tilewise.lab.study.devices import environments_of, refuse_mixture
 from tilewise.lab.study.evaluation import Evaluated
+from tilewise.lab.study.results import environments_of, refuse_mixture
 from tilewise.launch.record import Record
 
 _ADVICE = "a record (--json), a timeline (--trace), a measurement (measure --json), a study's results"
@@ -32,7 +32,7 @@ _LARGEST = 1 << 30
 
 
 @dataclasses.dataclass
-class Found:
+class FoundResults:
     """Everything that was given, by kind; `records` with the names of their files."""
 
     studies: list[Evaluated] = dataclasses.field(default_factory=list)
@@ -41,9 +41,9 @@ class Found:
     traces: list[str] = dataclasses.field(default_factory=list)
 
 
-def find(paths: Sequence[str]) -> Found:
+def find(paths: Sequence[str]) -> FoundResults:
     """Reads everything in `paths`. UsageError for what is missing, or is none of the four."""
-    results = Found()
+    results = FoundResults()
     for path in paths:
         if os.path.isdir(path):
             results.studies.append(evaluation.load(path))
@@ -63,7 +63,7 @@ class _Glance(msgspec.Struct):
     traceEvents: msgspec.Raw = msgspec.Raw(b"")  # noqa: N815 - as the format spells it
 
 
-def _file(path: str, results: Found) -> None:
+def _file(path: str, results: FoundResults) -> None:
     if path.endswith(".gz"):
         results.traces.append(path)
         return
@@ -96,7 +96,7 @@ def _record(path: str, text: bytes) -> Record:
         raise UsageError(f"{path} is not a record of this version: {error}") from None
 
 
-def report_page(results: Found) -> Page:
+def report_page(results: FoundResults) -> Page:
     """One page of everything: results of the same study side by side, the rest one below the other."""
     pages = []
     by_study: dict[str, list[Evaluated]] = {}

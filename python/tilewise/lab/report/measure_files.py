@@ -5,8 +5,19 @@ from __future__ import annotations
 from tilewise.base.units import listing, plural
 from tilewise.lab.measurement.result import Line, Measurement
 from tilewise.lab.report import measured as ask
-from tilewise.lab.report.numbers import giga, percent, size_text, times
-from tilewise.lab.report.table import Cell, Column, Marks, Table, number_columns, quantity, text_columns
+from tilewise.lab.report.table import (
+    Cell,
+    Column,
+    Marks,
+    Table,
+    giga,
+    number_columns,
+    percent,
+    quantity,
+    size_text,
+    text_columns,
+    times,
+)
 
 WORDS = {"write_new": "first write", "write": "rewrite", "read": "read"}
 _RESTED = "write_rested"

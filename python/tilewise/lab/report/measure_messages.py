@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from tilewise.lab.measurement.result import Line, Matrix, Measurement
 from tilewise.lab.report import measured as ask
-from tilewise.lab.report.numbers import giga, interval_text, percent, significant, size_text, time_text, times
-from tilewise.lab.report.table import Cell, Column, Marks, Table, number_columns, quantity, text_columns
+from tilewise.lab.report.table import (
+    Cell,
+    Column,
+    Marks,
+    Table,
+    giga,
+    interval_text,
+    number_columns,
+    percent,
+    quantity,
+    significant,
+    size_text,
+    text_columns,
+    time_text,
+    times,
+)
 
 _PRIMARY = "blocking"  # the exchange of report 1
 

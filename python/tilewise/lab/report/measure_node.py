@@ -1,12 +1,28 @@
-"""Tables of one node: memory by size and threads, arithmetic, levels, clock, what disturbed, every line."""
+"""Tables of one node: memory, arithmetic, fitted costs, levels, clock, disturbances, and every line."""
 
 from __future__ import annotations
 
-from tilewise.lab.measurement.kernels import choices, sentences
+from tilewise.base.units import rate_text
+from tilewise.lab.measurement.lines import choices, sentences
 from tilewise.lab.measurement.result import Line, Measurement
 from tilewise.lab.report import measured as ask
-from tilewise.lab.report.numbers import giga, interval_text, percent, significant, size_text, time_text
-from tilewise.lab.report.table import Cell, Column, Marks, Table, number_columns, quantity, text_columns
+from tilewise.lab.report.table import (
+    Cell,
+    Column,
+    Marks,
+    Table,
+    finite,
+    giga,
+    interval_text,
+    number_columns,
+    percent,
+    quantity,
+    significant,
+    size_text,
+    text_columns,
+    time_text,
+)
+from tilewise.machine.model import FittedCurve, Model
 
 
 def memory(measurement: Measurement) -> Table | None:
@@ -215,3 +231,37 @@ def clock_text(measurement: Measurement) -> str:
     """The clock's resolution and what reading it costs, subtracted from every sample."""
     told = [f"{name} {time_text(value)}" for name, value in measurement.clock.items()]
     return f"clock: {', '.join(told)} (overhead subtracted)" if told else ""
+
+
+def model_table(model: Model) -> Table | None:
+    """One row for each piece: seconds of one operation = α + bytes / β."""
+    if not model.costs and model.injection is None and model.copy_rate is None:
+        return None
+    table = Table("model", "Cost model: seconds = α + bytes / β; errors on sizes left out of the fit", [])
+    table.columns = [*text_columns("cost"), *number_columns("from", "α"), Column("β", "GB/s")]
+    table.columns += number_columns("median", "largest", unit="error")
+    for cost in model.costs:
+        _rows(table, cost)
+    if model.costs:
+        table.notes.append("of a message one way, a collective, or one call on a block of a file")
+    injection, copying = finite(model.injection), finite(model.copy_rate)
+    if injection is not None:
+        table.notes.append(f"all pairs between two nodes together: {rate_text(injection, 'B/s')} at most")
+    if copying is not None:
+        table.notes.append(f"memory copy on all cores, read and written: {rate_text(copying, 'B/s')}")
+    return table
+
+
+def _rows(table: Table, cost: FittedCurve) -> None:
+    for place, piece in enumerate(cost.pieces):
+        beta = Cell("∞")
+        if piece.beta > 0:
+            beta = quantity(1 / piece.beta, giga, f"{significant(piece.beta * 1e9)} ns/B")
+        told = (cost.median_error, cost.largest_error) if place == 0 else (None, None)
+        table.add(
+            cost.key if place == 0 else "",
+            quantity(piece.begin, lambda size: size_text(size) if size > 0 else "0 B"),
+            quantity(piece.alpha, time_text),
+            beta,
+            *[quantity(error, percent) for error in told],
+        )

@@ -8,16 +8,12 @@ from collections.abc import Iterator
 from tilewise.lab.measurement.result import Measurement
 from tilewise.lab.report import measure_files, measure_messages, measure_node
 from tilewise.lab.report import measured as ask
-from tilewise.lab.report.environment import environment_table
-from tilewise.lab.report.figures.files import file_plots
-from tilewise.lab.report.figures.messages import matrix_plots, message_plots, model_plots
-from tilewise.lab.report.figures.node import node_plots
-from tilewise.lab.report.figures.style import Plot
 from tilewise.lab.report.measure import answers
-from tilewise.lab.report.measure_model import model_table
-from tilewise.lab.report.numbers import significant
-from tilewise.lab.report.page import Fact, Page, Section, section
-from tilewise.lab.report.table import Cell, Table, number_columns, text_columns
+from tilewise.lab.report.measure_node import model_table
+from tilewise.lab.report.measure_plots import file_plots, matrix_plots, message_plots, model_plots, node_plots
+from tilewise.lab.report.page import Fact, Page, Section, environment_table, section
+from tilewise.lab.report.style import Plot
+from tilewise.lab.report.table import Cell, Table, number_columns, significant, text_columns
 
 # Of the answers: table, row (None: the best), title of the column (None: the last one), what it is called,
 # its unit, titles of circumstances, which stand before it or first behind it.

@@ -9,9 +9,16 @@ from typing import Any, TypeVar
 from tilewise.base.units import listing, plural
 from tilewise.lab.measurement.request import LEVELS
 from tilewise.lab.measurement.result import Line, Measurement, kind_of
-from tilewise.lab.report import numbers
-from tilewise.lab.report.numbers import finite, interval_text, size_text, time_text
-from tilewise.lab.report.table import Cell, Marks, quantity
+from tilewise.lab.report.table import (
+    Cell,
+    Marks,
+    finite,
+    interval_text,
+    quantity,
+    reach_text,
+    size_text,
+    time_text,
+)
 from tilewise.machine import disturbance
 
 NOT_RUN = "not run"
@@ -140,7 +147,7 @@ def marks(measurement: Measurement) -> Marks:
 def within(line: Line) -> str:
     """How far the interval reaches from the median: `±1.3 %`, `> ±100 %`."""
     part = _reach(line)
-    return "" if part is None else numbers.within(part)
+    return "" if part is None else reach_text(part)
 
 
 def _reach(line: Line) -> float | None:
@@ -158,8 +165,8 @@ def certainty(lines: Iterable[Line]) -> list[str]:
         return []
     counts = sorted(line.summary.n for line in summarised if line.summary is not None)
     most = f"n = {counts[0]}" + (f" to {counts[-1]}" if counts[-1] > counts[0] else "")
-    middle = numbers.within(reach[len(reach) // 2])
-    return [f"medians; {most}; 95 % intervals {middle} in the middle, {numbers.within(reach[-1])} at most"]
+    middle = reach_text(reach[len(reach) // 2])
+    return [f"medians; {most}; 95 % intervals {middle} in the middle, {reach_text(reach[-1])} at most"]
 
 
 def rates(line: Line) -> tuple[float, float, float]:

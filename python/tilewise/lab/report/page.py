@@ -1,14 +1,14 @@
-"""A report as a value: facts, and sections of words, tables and figures; `render/html.py` makes the page."""
+"""A page as a value: facts, warnings and sections of tables and figures; `render` makes HTML of it."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tilewise.lab.report.figures.style import Plot
-from tilewise.lab.report.table import Table
+from tilewise.lab.report.style import Plot
+from tilewise.lab.report.table import Table, significant, size_text, text_columns
 
 _LONGEST = 80  # characters of a name
 
@@ -109,3 +109,35 @@ class FileNames:
             name = f"{base}-{number}"
         self._taken.add(name)
         return name
+
+
+def environment_table(told: dict[str, Any]) -> Table | None:
+    """Every circumstance by its name; None where nothing is told."""
+    table = Table("environment", "Environment", text_columns("what", ""))
+    for name, value in flat(told):
+        table.add(name, value)
+    return table if table.rows else None
+
+
+def flat(told: Any, before: str = "") -> Iterator[tuple[str, str]]:
+    """What is inside of dictionaries and of lists of them, by names that lead there."""
+    items = told.items() if isinstance(told, dict) else enumerate(told, 1)
+    for name, value in items:
+        plain = str(name) if before == "variables" else str(name).replace("_", " ")
+        whole = f"{before} {plain}".strip()
+        if isinstance(value, dict) or (
+            isinstance(value, list) and any(isinstance(part, dict) for part in value)
+        ):
+            yield from flat(value, whole)
+        else:
+            parts = value if isinstance(value, list) else [value]
+            sizes = before == "caches" and all(isinstance(part, int | float) for part in parts)
+            shown = map(size_text if sizes else _said, parts)
+            yield whole, " ".join(", ".join(shown).split())
+
+
+def _said(value: Any) -> str:
+    """A value for people: `–` for none, `yes` and `no` for a switch."""
+    if value is None or isinstance(value, bool):
+        return "–" if value is None else "yes" if value else "no"
+    return significant(value, 4) if isinstance(value, float) else str(value)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from tilewise.base.units import bytes_text, plural, seconds_text, shape_text
 from tilewise.engine.planned import Planned, PlannedVariant
 from tilewise.files.region import Region, Source
-from tilewise.lab.report.render.terminal import Screen
 from tilewise.lab.report.table import Cell, Table, number_columns, text_columns
+from tilewise.lab.report.terminal import Screen
 from tilewise.machine.terms import KINDS, Machine, what_of
 from tilewise.operations import options_of, show_of
 from tilewise.operations.prediction import predicted

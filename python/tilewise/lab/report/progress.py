@@ -95,7 +95,7 @@ class ProgressBar:
         from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
         from rich.text import Text
 
-        from tilewise.lab.report.render.terminal import errors
+        from tilewise.lab.report.terminal import errors
 
         pace = self._pace = Pace(self._clock)
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tilewise.base.units import bytes_text
-from tilewise.lab.report.figures.curves import MOST, Axis, Curve, curves
-from tilewise.lab.report.figures.style import INK, MUTED, Plot, house
-from tilewise.lab.report.numbers import significant
+from tilewise.lab.report.curves import MOST, Axis, Curve, curves
+from tilewise.lab.report.style import INK, MUTED, Plot, house
+from tilewise.lab.report.table import significant
 from tilewise.lab.study import plots as study
-from tilewise.lab.study.roofs import Bound
+from tilewise.lab.study.plots import Bound
 from tilewise.launch.record import Record
 from tilewise.operations import show_of
 
@@ -25,7 +25,7 @@ _POINT, _ROOF = 7.5, 7.0  # the size of words beside them
 
 
 @dataclasses.dataclass(frozen=True)
-class Work:
+class PointWork:
     """One job: operations for each byte, operations a second, and the roofs where the record knows them.
 
     `copy` is the rate of copying `copied` bytes, `peak` what units can do with numbers of type `dtype`.
@@ -41,7 +41,7 @@ class Work:
     copied: float = 0.0
 
 
-def work_of(record: Record) -> Work | None:
+def work_of(record: Record) -> PointWork | None:
     """What `record` says of its arithmetic; None where there is none, or where sizes are not known.
 
     Its peak is that of all ranks together.
@@ -55,7 +55,9 @@ def work_of(record: Record) -> Work | None:
     words = f"{name}, {shape}, {variant.ranks} ranks × {variant.threads} threads"
     intensity = record.flops / traffic.bytes
     dtype = record.inputs[0].dtype if record.inputs else ""
-    return Work(name, words, intensity, rate, dtype, record.peak_flops, traffic.copy_rate, traffic.copied)
+    return PointWork(
+        name, words, intensity, rate, dtype, record.peak_flops, traffic.copy_rate, traffic.copied
+    )
 
 
 def roofline(key: str, records: Iterable[Record]) -> Plot | None:
@@ -91,7 +93,7 @@ def roofline(key: str, records: Iterable[Record]) -> Plot | None:
     return _under(key, "Roofline", caption, series, roofs, Axis("operations per byte"), Axis("GFLOP/s"))
 
 
-def declared(mine: Sequence[study.Plot], names: Sequence[str]) -> Plot:
+def declared(mine: Sequence[study.FigurePlot], names: Sequence[str]) -> Plot:
     """A study's own roofline: its points with their names beside them, under roofs of the first result."""
     first = mine[0]
     axis = first.table.row_names[0].replace("_", " ")

@@ -1,23 +1,111 @@
-"""Figures of a study's table as they are shown, on a page and on a terminal: units, digits, bases, gaps.
-
-0.0268 s   0.0121 s                26.80   12.10   ms       one unit of time a table
-4 (of base 0.1666 s), 2 (0.1666)   ──▶  base once: in the title, over a column, in its row, or by each figure
-"""
+"""Names, numbers, units and bases of a study as its tables show them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilewise.lab.report.numbers import NONE, significant, time_scale
-from tilewise.lab.report.study_labels import base_unit
-from tilewise.lab.report.table import Cell, Column
-from tilewise.lab.study.cells import NOWHERE
-from tilewise.lab.study.cells import Cell as Figure
-from tilewise.lab.study.labels import SINGLE
-from tilewise.lab.study.schema import TableWanted
-from tilewise.lab.study.tables import Table
+from tilewise.lab.report.table import NONE, Cell, Column, significant, size_text, time_scale
+from tilewise.lab.study.cells import NOWHERE, FigureCell
+from tilewise.lab.study.evaluation import Evaluated
+from tilewise.lab.study.observations import parsed
+from tilewise.lab.study.results import SINGLE, Results
+from tilewise.lab.study.schema import FigureColumn, Figures, TableWanted
+from tilewise.lab.study.store import StudySession
+from tilewise.lab.study.tables import FigureTable
+
+SIZES = ("block", "bytes", "buffer")  # axes whose numbers are bytes
+_BARE = 1000  # bytes: fewer need no unit to be read
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(-\d+)?")  # a folder's name
+
+
+def labels(studies: Sequence[Evaluated]) -> list[str]:
+    """The shortest that tells them apart: the machine, the day, the time, both, else the folder.
+
+    One alone needs no name.
+    """
+    if len(studies) == 1:
+        return [""]
+    machines = [_machine(each.results) for each in studies]
+    stamps = [date(each.results) for each in studies]
+    if all(map(_STAMP.fullmatch, stamps)):
+        days = [stamp[:10] for stamp in stamps]
+        times = [stamp[11:16].replace("-", ":") for stamp in stamps]
+        moments = [f"{day[5:]} {time}" for day, time in zip(days, times, strict=True)]
+        both = [f"{machine} {moment}" for machine, moment in zip(machines, moments, strict=True)]
+        candidates = [machines, days, times if len(set(days)) == 1 else moments, moments, both, stamps]
+    else:
+        candidates = [machines, stamps]
+    for names in candidates:
+        if len(set(names)) == len(studies) and all(names):
+            return names
+    return [each.results.folder for each in studies]
+
+
+def date(results: Results) -> str:
+    """When it was measured, as its folder says."""
+    return os.path.basename(os.path.abspath(results.folder))
+
+
+def last(results: Results) -> StudySession | None:
+    """The newest session, whose environment is told."""
+    return results.sessions[-1] if results.sessions else None
+
+
+def _machine(results: Results) -> str:
+    session = last(results)
+    return session.environment.machine if session else ""
+
+
+def named(names: Sequence[str], values: Sequence[Any]) -> str:
+    """`ranks 2, io root`; of a figure's column, which has no names, its title."""
+    if not names:
+        return " ".join(map(str, values))
+    return ", ".join(said(name, value) for name, value in zip(names, values, strict=True))
+
+
+def said(name: str, value: Any) -> str:
+    """`ranks 2`, but `root` for itself: words tell what they are."""
+    plain = name.replace("_", " ").removeprefix("line.")
+    return f"{plain} {worded(name, value)}" if isinstance(value, (int, float)) else str(value)
+
+
+def worded(name: str, value: Any) -> str:
+    """A value of an axis: `16 MB` for 16000000 bytes, `yes` of a switch that is on, else as it is."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    size = name.removeprefix("line.") in SIZES and isinstance(value, int) and value >= _BARE
+    return size_text(value) if size else str(value)
+
+
+def telling(points: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The axes that tell `points` apart, in their order: those with one value, or that follow another, go."""
+    kept: list[str] = []
+    told = 1
+    for axis in dict.fromkeys(axis for point in points for axis in point):
+        there = {repr([point.get(each) for each in (*kept, axis)]) for point in points}
+        if len(there) > told:
+            kept.append(axis)
+            told = len(there)
+    return kept
+
+
+def base_unit(wanted: Figures) -> str:
+    """The unit of what a ratio is made of, where paths (to times, or sums of them) or the study tell it."""
+    columns = wanted.columns if isinstance(wanted, TableWanted) else []
+    values = [each.value for each in columns if isinstance(each, FigureColumn)] or [wanted.value]
+    if all(map(_is_time, values)):
+        return "s"
+    return "" if wanted.cell or wanted.unit == "×" else wanted.unit
+
+
+def _is_time(value: str) -> bool:
+    times = [name.startswith(("seconds.", "samples.", "command_seconds")) for name in parsed(value).names]
+    return bool(times) and all(times) and not set("*/<>=%[") & set(value)
+
 
 DIGITS, _OF_ONE = 4, 3  # of a figure, and of one that a single launch gave
 _KNOWN = ("not run", "failed", "no base")  # how reasons begin that a cell can say itself
@@ -31,7 +119,7 @@ class Scales:
     `plainly` leaves times in seconds, as they are where another table of seconds stands beside this one.
     """
 
-    def __init__(self, mine: Sequence[Table], wanted: TableWanted, plainly: bool = False) -> None:
+    def __init__(self, mine: Sequence[FigureTable], wanted: TableWanted, plainly: bool = False) -> None:
         self._base_unit = base_unit(wanted)
         bases = [base for each in mine for row in each.cells for base in _bases(row)]
         every = [(each, column) for each in mine for column in each.columns]
@@ -41,7 +129,7 @@ class Scales:
         self._base = time_scale(bases) if self._base_unit == "s" else _thousands(bases, self._base_unit)
         self._whole = {(id(each), repr(column)) for each, column in every if _whole(_values(each, column))}
 
-    def column(self, table: Table, column: list[Any], heading: str) -> Column:
+    def column(self, table: FigureTable, column: list[Any], heading: str) -> Column:
         """The head of a column of figures."""
         unit = unit_of(table, column)
         unit, base = self._time[0] if unit == "s" else unit, unit
@@ -55,7 +143,7 @@ class Scales:
         """The head of a column of bases."""
         return Column(heading, self._base[0], base=self._base_unit or "as measured")
 
-    def text(self, value: float, table: Table, column: list[Any], digits: int = DIGITS) -> str:
+    def text(self, value: float, table: FigureTable, column: list[Any], digits: int = DIGITS) -> str:
         """A figure without its unit: all digits of whole numbers, else those that count."""
         if unit_of(table, column) == "s":
             return significant(value / self._time[1], digits)
@@ -72,7 +160,7 @@ class Scales:
         text = significant(base / self._base[1], DIGITS)
         return f"{text}{'·' if self._base[0].startswith('10') else ' '}{self._base[0]}".rstrip()
 
-    def compared(self, table: Table) -> str:
+    def compared(self, table: FigureTable) -> str:
         """`compared with ranks = 1 (166.6 ms)`, of a table that has one base."""
         (base,) = {base for row in table.cells for base in _bases(row)}
         return f"compared with {table.base} ({self.base_text(base)})"
@@ -86,7 +174,7 @@ def _thousands(values: list[float], unit: str) -> tuple[str, float]:
     return f"10{str(power).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))} {unit}".rstrip(), 10.0**power
 
 
-def _values(table: Table, column: list[Any]) -> list[float]:
+def _values(table: FigureTable, column: list[Any]) -> list[float]:
     place = table.columns.index(column)
     return [row[place].value for row in table.cells if row[place].value is not None]  # type: ignore[misc]
 
@@ -100,7 +188,7 @@ def number(value: float | None, digits: int = DIGITS) -> str:
     return str(int(value)) if value is not None and _whole([value]) else significant(value, digits)
 
 
-def unit_of(table: Table, column: list[Any]) -> str:
+def unit_of(table: FigureTable, column: list[Any]) -> str:
     """The unit that the study gives a column."""
     return table.units[table.columns.index(column)] if column in table.columns else ""
 
@@ -110,19 +198,19 @@ def plain(name: str) -> str:
     return name.replace("_", " ").removeprefix("line.")
 
 
-def is_further(table: Table, column: list[Any]) -> bool:
+def is_further(table: FigureTable, column: list[Any]) -> bool:
     """Whether a column is made out of others."""
     return bool(table.also) and column in table.columns[-len(table.also) :]
 
 
-def look(table: Table, row: list[Any], column: list[Any]) -> Figure:
+def look(table: FigureTable, row: list[Any], column: list[Any]) -> FigureCell:
     """A cell; where this table has no such row or column, one that says so."""
     if row not in table.rows or column not in table.columns:
-        return Figure(reason=NOWHERE)
+        return FigureCell(reason=NOWHERE)
     return table.cells[table.rows.index(row)][table.columns.index(column)]
 
 
-def digits_of(cell: Figure) -> int:
+def digits_of(cell: FigureCell) -> int:
     """As many digits as its interval leaves certain, and one: 2 at ±30 %, 3 at ±5 %."""
     reach = reach_of(cell)
     if reach is None:
@@ -130,7 +218,7 @@ def digits_of(cell: Figure) -> int:
     return min(DIGITS, max(2, 1 + math.ceil(-math.log10(reach)))) if reach > 0 else DIGITS
 
 
-def reach_of(cell: Figure) -> float | None:
+def reach_of(cell: FigureCell) -> float | None:
     """How far its interval reaches to the farther side, as part of the figure; None where it has none."""
     if (
         cell.value is None
@@ -143,7 +231,7 @@ def reach_of(cell: Figure) -> float | None:
     return max(cell.value - cell.low, cell.high - cell.value) / abs(cell.value)
 
 
-def base_place(table: Table) -> str:
+def base_place(table: FigureTable) -> str:
     """Where bases belong: in the `title` if there is one, over a `column`, to a `row`, else to the `cell`."""
     bases = [_bases(row) for row in table.cells]
     every = {base for row in bases for base in row}
@@ -155,22 +243,22 @@ def base_place(table: Table) -> str:
     return "row" if all(len(row) <= 1 for row in bases) else "cell"
 
 
-def base_of(table: Table, row: list[Any]) -> float | None:
+def base_of(table: FigureTable, row: list[Any]) -> float | None:
     """The one base of a row."""
     return next(iter(_bases(table.cells[table.rows.index(row)])), None) if row in table.rows else None
 
 
-def _bases(cells: Sequence[Figure]) -> set[float]:
+def _bases(cells: Sequence[FigureCell]) -> set[float]:
     return {cell.base for cell in cells if cell.base is not None}
 
 
-def short(cell: Figure) -> str:
+def short(cell: FigureCell) -> str:
     """What stands where no figure is; why is told below the table."""
     head = cell.reason.partition(":")[0]
     return NONE if cell.reason == NOWHERE else head if head in _KNOWN else "no figure"
 
 
-def reasons(mine: Sequence[Table]) -> list[str]:
+def reasons(mine: Sequence[FigureTable]) -> list[str]:
     """What stands behind the empty cells."""
     cells = [cell for each in mine for row in each.cells for cell in row if cell.value is None]
     counted = dict.fromkeys(cell.reason for cell in cells if cell.reason)

@@ -9,18 +9,16 @@ from typing import Any
 from tilewise.base.errors import UsageError
 from tilewise.base.units import parse_size, plural
 from tilewise.lab.report import roofline
-from tilewise.lab.report.figures.bars import Bar, bars
-from tilewise.lab.report.figures.curves import MOST, Axis, Curve, curves
-from tilewise.lab.report.figures.fields import field
-from tilewise.lab.report.figures.stacks import Stack, stacks
-from tilewise.lab.report.figures.style import PHASES, SERIES, Plot, ordered
-from tilewise.lab.report.numbers import finite, significant, size_text
-from tilewise.lab.report.study_labels import SIZES, labels, said, telling, worded
+from tilewise.lab.report.bars import Bar, Stack, bars, field, stacks
+from tilewise.lab.report.curves import MOST, Axis, Curve, curves
+from tilewise.lab.report.study_format import SIZES, labels, said, telling, worded
 from tilewise.lab.report.study_tables import phase_seconds
+from tilewise.lab.report.style import PHASES, SERIES, Plot, ordered
+from tilewise.lab.report.table import finite, significant, size_text
 from tilewise.lab.study import plots as study
 from tilewise.lab.study.cells import NOWHERE
 from tilewise.lab.study.evaluation import Evaluated
-from tilewise.lab.study.results import Measured
+from tilewise.lab.study.results import MeasuredPoint
 
 _SLATE = 5  # the colour of what is no measurement of ours
 _BARS = 30  # rows of a figure: more are in the table
@@ -48,7 +46,7 @@ def declared(studies: Sequence[Evaluated], place: int) -> Iterator[Plot]:
     yield made(mine, names, palette([plot for each in studies for plot in each.plots], mine))
 
 
-def _lines(mine: Sequence[study.Plot], names: Sequence[str], tones: Mapping[str, str]) -> Plot:
+def _lines(mine: Sequence[study.FigurePlot], names: Sequence[str], tones: Mapping[str, str]) -> Plot:
     first = mine[0]
     longest = max(mine, key=lambda plot: len(plot.ideal.x) if plot.ideal else 0)
     theirs = list(_references(first, tones, len(names), _short(mine)))
@@ -82,7 +80,9 @@ def _lines(mine: Sequence[study.Plot], names: Sequence[str], tones: Mapping[str,
     return made
 
 
-def _curves(mine: Sequence[study.Plot], names: Sequence[str], tones: Mapping[str, str]) -> Iterator[Curve]:
+def _curves(
+    mine: Sequence[study.FigurePlot], names: Sequence[str], tones: Mapping[str, str]
+) -> Iterator[Curve]:
     """A colour for each series, one dash style per result."""
     short = _short(mine)
     for dash, (plot, name) in enumerate(zip(mine, names, strict=True)):
@@ -101,7 +101,7 @@ def _curves(mine: Sequence[study.Plot], names: Sequence[str], tones: Mapping[str
             yield Curve(label, points, tone=tone, dash=dash if name else 0, line=line)
 
 
-def palette(every: Sequence[study.Plot], mine: Sequence[study.Plot]) -> dict[str, str]:
+def palette(every: Sequence[study.FigurePlot], mine: Sequence[study.FigurePlot]) -> dict[str, str]:
     """A colour for each series of the figure `mine`; a value has the same in `every` figure of a page.
 
     Numbers, if there are more than two, have colours with an order.
@@ -126,7 +126,7 @@ def palette(every: Sequence[study.Plot], mine: Sequence[study.Plot]) -> dict[str
     return tones
 
 
-def _short(mine: Sequence[study.Plot]) -> dict[str, str]:
+def _short(mine: Sequence[study.FigurePlot]) -> dict[str, str]:
     """What to call each series: of its axes those that tell it from the others."""
     series = {one.label: one.values for each in mine for one in each.series}
     axes = telling(list(series.values()))
@@ -137,7 +137,7 @@ def _short(mine: Sequence[study.Plot]) -> dict[str, str]:
     return {label: name or label for label, name in short.items()}
 
 
-def _ideal(plot: study.Plot) -> Iterator[Curve]:
+def _ideal(plot: study.FigurePlot) -> Iterator[Curve]:
     if plot.ideal is not None and plot.ideal.x:
         pairs = ((_number(x), y) for x, y in zip(plot.ideal.x, plot.ideal.y, strict=True))
         points = [(x, y, y, y, "") for x, y in pairs if x is not None]
@@ -145,7 +145,7 @@ def _ideal(plot: study.Plot) -> Iterator[Curve]:
 
 
 def _references(
-    plot: study.Plot, tones: Mapping[str, str], results: int, short: Mapping[str, str]
+    plot: study.FigurePlot, tones: Mapping[str, str], results: int, short: Mapping[str, str]
 ) -> Iterator[Curve]:
     """The source's curves, dashed, each beside the one that `short` names of ours, in its colour."""
     free = [pair[0] for pair in SERIES if pair[0] not in tones.values()] or [SERIES[_SLATE][0]]
@@ -163,7 +163,7 @@ def _references(
         yield Curve(label, points, tone=tone, dash=results, like=beside)
 
 
-def _like(name: str, series: Sequence[study.Series], alone: bool) -> str | None:
+def _like(name: str, series: Sequence[study.PlotSeries], alone: bool) -> str | None:
     """Which of our series the source's `name` is about: the one whose words it has.
 
     Where there is one of each, `alone`, they belong together whatever they are called.
@@ -186,7 +186,7 @@ def _words_of(text: str) -> set[str]:
     return {word.rstrip("s") for word in re.findall(r"[\w.-]+", text.lower())}
 
 
-def _caption(mine: Sequence[study.Plot], names: Sequence[str], ours: Sequence[Curve]) -> str:
+def _caption(mine: Sequence[study.FigurePlot], names: Sequence[str], ours: Sequence[Curve]) -> str:
     table = mine[0].table
     words = [f"{table.aggregate.capitalize()} of all samples"]
     if table.base:
@@ -213,19 +213,19 @@ def _caption(mine: Sequence[study.Plot], names: Sequence[str], ours: Sequence[Cu
     return ". ".join(["; ".join(words), *notes]).rstrip(".") + "."
 
 
-def _placeless(plot: study.Plot, x: Any, y: float) -> bool:
+def _placeless(plot: study.FigurePlot, x: Any, y: float) -> bool:
     """Whether a point cannot be drawn, as an axis is logarithmic; bars and heat maps have no such x."""
     place = _number(x) if plot.kind not in ("bar", "heat") else None
     return ("y" in plot.log and y <= 0) or ("x" in plot.log and place is not None and place <= 0)
 
 
-def _y_title(plot: study.Plot) -> str:
+def _y_title(plot: study.FigurePlot) -> str:
     if plot.y_title == plot.title:  # said above the figure already
         return "seconds" if plot.unit == "s" else plot.unit or ("ratio" if plot.table.base else "value")
     return f"{plot.y_title} ({plot.unit})" if plot.unit and plot.unit not in plot.y_title else plot.y_title
 
 
-def _bars(mine: Sequence[study.Plot], names: Sequence[str], tones: Mapping[str, str]) -> Plot:
+def _bars(mine: Sequence[study.FigurePlot], names: Sequence[str], tones: Mapping[str, str]) -> Plot:
     rows: dict[str, dict[str, tuple[float, float, float, str]]] = {}
     short = _short(mine)
     for plot, name in zip(mine, names, strict=True):
@@ -253,7 +253,7 @@ def _bars(mine: Sequence[study.Plot], names: Sequence[str], tones: Mapping[str, 
     return bars(f"plot-{first.name}", first.title, caption, shown, unit, "y" in first.log, alone)
 
 
-def _heat(plot: study.Plot, name: str) -> Plot:
+def _heat(plot: study.FigurePlot, name: str) -> Plot:
     table = plot.table
     short = _short([plot])
     down = [short[one.label] for one in plot.series]
@@ -310,7 +310,7 @@ def phases(studies: Sequence[Evaluated]) -> Iterator[Plot]:
         yield stacks(f"phases-{run}", f"Where the time goes: {run}", caption, shown)
 
 
-def _of_phases(point: Measured) -> dict[str, float]:
+def _of_phases(point: MeasuredPoint) -> dict[str, float]:
     told = {name: phase_seconds(point, f"seconds.{name}.mean") for name in PHASES}
     there = {name: value for name, value in told.items() if value is not None}
     return there if sum(there.values()) > 0 else {}

@@ -1,4 +1,4 @@
-"""Tables of a study's page: figures with their bases, what was not run, all points."""
+"""Tables of a study: figures with their bases, claims with their verdicts, points and what was not run."""
 
 from __future__ import annotations
 
@@ -7,28 +7,42 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tilewise.base.units import plural
-from tilewise.lab.report.numbers import NONE, within
 from tilewise.lab.report.study_format import (
     Scales,
     base_of,
     base_place,
+    date,
     digits_of,
     is_further,
+    labels,
+    last,
     look,
+    named,
+    number,
     plain,
     reach_of,
     reasons,
     short,
+    worded,
 )
-from tilewise.lab.report.study_labels import date, labels, last, named, worded
-from tilewise.lab.report.table import Cell, Column, Marks, Table, number_columns, quantity, text_columns
+from tilewise.lab.report.table import (
+    NONE,
+    Cell,
+    Column,
+    Marks,
+    Table,
+    number_columns,
+    quantity,
+    reach_text,
+    text_columns,
+)
 from tilewise.lab.statistics.summary import aggregate
 from tilewise.lab.study import tables as study
-from tilewise.lab.study.cells import Cell as Figure
+from tilewise.lab.study.cells import FigureCell
+from tilewise.lab.study.claims import FAILS, HOLDS, UNDECIDED, UNTESTABLE, VERDICTS, Verdict, spelled
 from tilewise.lab.study.evaluation import Evaluated
-from tilewise.lab.study.labels import labels_of
-from tilewise.lab.study.paths import figure_of
-from tilewise.lab.study.results import Measured, Results
+from tilewise.lab.study.observations import figure_of
+from tilewise.lab.study.results import MeasuredPoint, Results, labels_of
 from tilewise.lab.study.schema import Reference, TableWanted
 from tilewise.lab.study.store import Entry
 
@@ -43,7 +57,7 @@ def figures(studies: Sequence[Evaluated], place: int) -> list[Table]:
     return [made, *([_reference(mine[0], mine[0].reference)] if mine[0].reference else [])]
 
 
-def _joined(mine: Sequence[study.Table], wanted: TableWanted, names: Sequence[str]) -> Table:
+def _joined(mine: Sequence[study.FigureTable], wanted: TableWanted, names: Sequence[str]) -> Table:
     rows = _union([table.rows for table in mine])
     columns = _union([table.columns for table in mine])
     chosen_by = _chosen_by(mine)
@@ -89,7 +103,7 @@ def _joined(mine: Sequence[study.Table], wanted: TableWanted, names: Sequence[st
     return table
 
 
-def _everywhere(mine: Sequence[study.Table]) -> list[str]:
+def _everywhere(mine: Sequence[study.FigureTable]) -> list[str]:
     """Labels that all figures have: these are said once."""
     every = [cell for each in mine for row in each.cells for cell in row[: len(row) - len(each.also)]]
     figures = [cell.labels for cell in every if cell.value is not None]
@@ -97,7 +111,7 @@ def _everywhere(mine: Sequence[study.Table]) -> list[str]:
     return [label for label in first if all(label in each for each in figures)]
 
 
-def _chosen_by(tables: Sequence[study.Table]) -> str:
+def _chosen_by(tables: Sequence[study.FigureTable]) -> str:
     """The one axis that tells the chosen points of all cells apart; empty where there are several."""
     chosen = {cell.chosen for each in tables for row in each.cells for cell in row if cell.chosen}
     axes = {each.partition(" = ")[0] for each in chosen}
@@ -113,7 +127,9 @@ def _label(value: Any, name: str = "") -> Cell:
     return Cell(worded(name, value), value if counts else None)
 
 
-def _figure(cell: Figure, table: study.Table, column: list[Any], scales: Scales, chosen_by: str) -> Cell:
+def _figure(
+    cell: FigureCell, table: study.FigureTable, column: list[Any], scales: Scales, chosen_by: str
+) -> Cell:
     if cell.value is None:
         return Cell(short(cell), hint=cell.reason, tone="faint")
     text = scales.text(cell.value, table, column, digits_of(cell))
@@ -129,10 +145,10 @@ def _figure(cell: Figure, table: study.Table, column: list[Any], scales: Scales,
         hint.append(f"base {scales.base_text(cell.base)} ({table.base})")
     text += f" ({cell.chosen.removeprefix(f'{chosen_by} = ')})" if cell.chosen else ""
     reach = reach_of(cell)
-    return Cell(text, cell.value, "; ".join(hint), spread="" if reach is None else within(reach))
+    return Cell(text, cell.value, "; ".join(hint), spread="" if reach is None else reach_text(reach))
 
 
-def _reference(beside: study.Table, told: Reference) -> Table:
+def _reference(beside: study.FigureTable, told: Reference) -> Table:
     """The source's own figures, in the shape of the table that they stand beside."""
     labels_of = [row if isinstance(row, list) else [row] for row in told.rows]
     width = max((len(label) for label in labels_of), default=1)
@@ -158,7 +174,7 @@ def _reference(beside: study.Table, told: Reference) -> Table:
     return table
 
 
-def _heads(beside: study.Table, told: Reference, rows: list[list[Any]]) -> list[str]:
+def _heads(beside: study.FigureTable, told: Reference, rows: list[list[Any]]) -> list[str]:
     """What the source's rows are called: as it says, else as ours where theirs are such values."""
     if told.heads:
         return told.heads
@@ -213,12 +229,12 @@ def points(studies: Sequence[Evaluated]) -> Table:
     return table
 
 
-def _median(point: Measured, path: str) -> Cell:
+def _median(point: MeasuredPoint, path: str) -> Cell:
     value = phase_seconds(point, path)
     return Cell(NONE, tone="faint") if value is None else quantity(value)
 
 
-def phase_seconds(point: Measured, path: str) -> float | None:
+def phase_seconds(point: MeasuredPoint, path: str) -> float | None:
     """The median of a figure of the record over the launches of `point`; None where it has none."""
     seen = (figure_of(path, entry) for entry in point.entries)
     there = [value for value in seen if value is not None]
@@ -262,3 +278,97 @@ def _library(results: Results) -> str:
 
 def _newest(results: Results) -> Entry | None:
     return next((point.entries[-1] for point in reversed(results.points) if point.entries), None)
+
+
+_TONE = {HOLDS: "good", FAILS: "bad", UNDECIDED: "strong", UNTESTABLE: "faint"}
+_DIGITS = 3
+_WHERE = "holds where it is"
+
+
+def claims(studies: Sequence[Evaluated], own: bool = False) -> Table | None:
+    """Every claim of the source with its verdict and the figure that decides; None without any.
+
+    `own`: those that follow from the source's own numbers, or do not.
+    """
+    verdicts = [each.verdicts for each in studies]
+    places = [place for place, each in enumerate(verdicts[0]) if each.own == own]
+    if not places:
+        return None
+    names = labels(studies)
+    title = "What the source says of its own numbers" if own else f"What the source claims{_scales(studies)}"
+    table = Table("claims-own" if own else "claims", title, text_columns("claim"))
+    for name in names:
+        table.columns += text_columns(name or "verdict", "figure" + (f" · {name}" if name else ""))
+    table.columns += text_columns(_WHERE, "place in the source, notes")
+    file = studies[0].results.study.file
+    for place in places:
+        first = verdicts[0][place]
+        nothing = Verdict(text=first.text, verdict=UNTESTABLE)
+        ours = [each[place] if place < len(each) else nothing for each in verdicts]
+        cells = [Cell(first.text)]
+        for verdict in ours:
+            data = {"claim": verdict.text, "verdict": verdict.verdict}
+            said = _said(verdict, own or bool(names[0]))
+            shown = {"label": "figure"} if verdict.figure is not None else {}
+            cells.append(Cell(said, hint=verdict.reason, tone=_TONE[verdict.verdict], data=data))
+            cells.append(Cell(figure_text(verdict), verdict.figure, hint=_launches(verdict), data=shown))
+        reason = next((verdict.reason for verdict in ours if verdict.reason), "")
+        hint = "\n".join(spelled(file, file.claims[place].figure))
+        hint = "\n".join(filter(None, (f"holds where {first.holds}" if first.holds else "", hint)))
+        where = {"label": _WHERE} if first.holds else {}
+        cells.append(Cell(condition(first) if first.holds else "", hint=hint, data=where))
+        table.add(*cells, _sentences(first.source, reason, first.note))
+    if not own:
+        table.notes = [
+            "in brackets: the 95 % interval, and the launches of the point with fewest; undecided: the claim"
+            " is true of a part only of its interval, or there are too few launches"
+        ]
+    return table
+
+
+def condition(verdict: Verdict) -> str:
+    """A claim's condition in words, `above 2 and below 3 ×`, without how a figure is picked (`at most`)."""
+    return f"{verdict.condition} {verdict.unit.partition(', at ')[0]}".rstrip()
+
+
+def _sentences(*parts: str) -> str:
+    """`Part 2, results. Needs 16 cores. On two hosts.`"""
+    said = (f"{part[:1].upper()}{part[1:].rstrip('.')}." for part in parts if part)
+    return " ".join(said)
+
+
+def figure_text(verdict: Verdict) -> str:
+    """`2.04 × (1.85 to 2.22, n = 3)`; empty where a claim has no figure."""
+    if verdict.figure is None:
+        return ""
+    unit = f" {verdict.unit}" if verdict.unit else ""
+    told = []
+    if verdict.low is not None and verdict.high is not None and verdict.low < verdict.high:
+        told.append(f"{number(verdict.low, _DIGITS)} to {number(verdict.high, _DIGITS)}")
+    told += [f"n = {verdict.n}"] if verdict.n is not None else []
+    bracketed = f" ({', '.join(told)})" if told else ""
+    return f"{number(verdict.figure, _DIGITS)}{unit}{bracketed}"
+
+
+def _launches(verdict: Verdict) -> str:
+    if verdict.n is None:
+        return ""
+    return (
+        f"{plural(verdict.n, 'launch')} of the point with fewest, of {plural(len(verdict.points), 'point')}"
+    )
+
+
+def _scales(studies: Sequence[Evaluated]) -> str:
+    """`, at scale tiny`, where all results have one."""
+    sessions = [last(each.results) for each in studies]
+    scales = {session.scale for session in sessions if session is not None}
+    return f", at scale {scales.pop()}" if len(scales) == 1 else ""
+
+
+def _said(verdict: Verdict, short: bool) -> str:
+    return VERDICTS[verdict.verdict].removesuffix(" here") if short else VERDICTS[verdict.verdict]
+
+
+def counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
+    """How many claims about the machine have each verdict."""
+    return {name: sum(each.verdict == name and not each.own for each in verdicts) for name in VERDICTS}

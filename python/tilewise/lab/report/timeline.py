@@ -19,7 +19,7 @@ import numpy
 
 from tilewise.base.errors import UsageError
 from tilewise.base.undecodable import UNDECODABLE
-from tilewise.lab.report.figures.style import PHASES
+from tilewise.lab.report.style import PHASES
 
 KINDS = (*PHASES, "mpi")  # "mpi": a call of MPI, within a span
 MPI = len(PHASES)

@@ -1,13 +1,17 @@
 """Cells of a table: what falls into each, its figure with interval and base, or why there is none.
 
-observations ── rows × columns ──▶ [[a, b], [], [c] …] ── base, cell ──▶ Cell, Cell …
+observations ── rows × columns ──▶ [[a, b], [], [c] …] ── base, cell ──▶ FigureCell, FigureCell …
+
+A cell knows its moves: what its figure would be with one launch of a point alone.
+    point a: launches 1.0 1.2        ──▶  rule(1.0, b)  rule(1.2, b)                 a: [ … ]
+    point b: launches 3.0 2.8 3.1    ──▶  rule(a, 3.0)  rule(a, 2.8)  rule(a, 3.1)   b: [ … ]
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -15,16 +19,39 @@ from tilewise.base.errors import UsageError
 from tilewise.lab.statistics.intervals import Interval, interval_of
 from tilewise.lab.statistics.summary import aggregate
 from tilewise.lab.study.expression import Missing
-from tilewise.lab.study.labels import cores_of, labels_of, of_ratio
-from tilewise.lab.study.moves import Moves
-from tilewise.lab.study.observations import Bases, Lost, Observation, fits, unknown
-from tilewise.lab.study.paths import parsed, reason_of
+from tilewise.lab.study.observations import Bases, Lost, Observation, fits, parsed, reason_of, unknown
+from tilewise.lab.study.results import cores_of, labels_of, of_ratio
 from tilewise.lab.study.schema import Figures
+
+Moves = Mapping[str, Sequence[float]]
+
+
+class Movable(Protocol):
+    """A figure, and what it would be with single launches of each point that it is made of."""
+
+    value: float | None
+    moves: Moves
+
+
+def placed(cell: Movable, point: str, launch: int) -> float | None:
+    """The figure where `point` has only that launch; as it is where it does not depend on the point."""
+    moved = cell.moves.get(point, ())
+    return moved[launch] if launch < len(moved) else cell.value
+
+
+def moves_of(rule: Callable[[str, int], float], cells: Iterable[Movable]) -> dict[str, list[float]]:
+    """What `rule(point, launch)` comes to for each launch of each point that one of `cells` depends on."""
+    counts: dict[str, int] = {}
+    for cell in cells:
+        for point, moved in cell.moves.items():
+            counts[point] = min(len(moved), counts.get(point, len(moved)))
+    return {point: [rule(point, launch) for launch in range(count)] for point, count in counts.items()}
+
 
 NOWHERE = "no such point"  # the reason of a cell that the study has no point for
 
 
-class Cell(msgspec.Struct, kw_only=True):
+class FigureCell(msgspec.Struct, kw_only=True):
     """A figure of `n` samples; `low` and `high` bound it with 95 % confidence, by a figure of each launch.
 
     `base` is what it was compared with: the bounds then hold what its launches differ by as well. They are
@@ -50,9 +77,9 @@ def unit_shown(wanted: Figures, unit: str) -> str:
     return "" if ratio and unit != "×" else unit
 
 
-Grid = tuple[list[list[Any]], list[list[Any]], list[list[Cell]]]
+Grid = tuple[list[list[Any]], list[list[Any]], list[list[FigureCell]]]
 Order = Callable[[str], list[Any]]  # all values of an axis, in the order of the study
-MakeCell = Callable[[list[Observation], Bases, Figures, dict[str, Any], str], Cell]
+MakeCell = Callable[[list[Observation], Bases, Figures, dict[str, Any], str], FigureCell]
 
 
 def arrange(
@@ -97,7 +124,9 @@ def arrange(
             observations = at.get(key_of([row, column]), [])
             own = dict(zip(names, [*row, *column], strict=True))
             reason = next((why for label, why in missed if label == column), "") if not observations else ""
-            line.append(Cell(reason=reason) if reason else make(observations, bases, wanted, own, where))
+            line.append(
+                FigureCell(reason=reason) if reason else make(observations, bases, wanted, own, where)
+            )
         cells.append(line)
     return rows, columns, cells
 
@@ -132,24 +161,24 @@ def _fitting(every: list[Observation], wanted: Figures, lost: Lost | None) -> li
 
 def cell_or_reason(
     observations: list[Observation], bases: Bases, wanted: Figures, own: dict[str, Any], where: str
-) -> Cell:
+) -> FigureCell:
     """The cell of what was found; where it cannot be computed, it holds the reason."""
     try:
         return cell(observations, bases, wanted, own, where)
     except UsageError as error:
-        return Cell(reason=reason_of(error, where), n=sum(len(each.samples()) for each in observations))
+        return FigureCell(reason=reason_of(error, where), n=sum(len(each.samples()) for each in observations))
 
 
 def cell(
     observations: list[Observation], bases: Bases, wanted: Figures, own: dict[str, Any], where: str
-) -> Cell:
+) -> FigureCell:
     """The cell whose row and column are `own`; UsageError, which begins with `where`, for several figures."""
     one = _one(observations, wanted, where, "cell")
     if one is None:
         reasons = [each.reason for each in observations if each.reason]
-        return Cell(reason=reasons[0] if reasons else NOWHERE)
+        return FigureCell(reason=reasons[0] if reasons else NOWHERE)
     samples = one.samples()
-    made = Cell(
+    made = FigureCell(
         value=aggregate(samples, wanted.aggregate),
         n=len(samples),
         chosen=_chosen(one, observations) if wanted.best else "",
@@ -181,13 +210,13 @@ def _labels(one: Observation) -> list[str]:
     return [] if one.counts else labels_of(one.point)
 
 
-def _move(made: Cell, one: Observation, moved: list[float]) -> None:
+def _move(made: FigureCell, one: Observation, moved: list[float]) -> None:
     """Adds what single launches of `one` make of the cell; a count that was counted once does not move."""
     if len(moved) > 1 or not one.counts:
         made.moves = {**made.moves, one.key: moved}
 
 
-def _bounded(made: Cell, interval: Interval | None) -> Cell:
+def _bounded(made: FigureCell, interval: Interval | None) -> FigureCell:
     """The cell with its interval, which holds the figure itself."""
     if interval is not None and made.value is not None:
         made.low, made.high = min(made.value, interval[0]), max(made.value, interval[1])
@@ -195,18 +224,18 @@ def _bounded(made: Cell, interval: Interval | None) -> Cell:
 
 
 def _compared(
-    made: Cell, one: Observation, bases: Bases, wanted: Figures, own: dict[str, Any], where: str
-) -> Cell:
+    made: FigureCell, one: Observation, bases: Bases, wanted: Figures, own: dict[str, Any], where: str
+) -> FigureCell:
     """The cell as part of, or beside, its base."""
     base = None
     if wanted.base:
         if name := bases.unknown(wanted):
-            return Cell(reason=f"no base: no point here has {name!r}", n=made.n)
+            return FigureCell(reason=f"no base: no point here has {name!r}", n=made.n)
         candidates = bases.of(one, own, wanted)
         base = _one(candidates, wanted, where, "base")
         if base is None:
             said = next((each.reason for each in candidates if each.reason), NOWHERE)
-            return Cell(reason=f"no base: {said}", n=made.n)
+            return FigureCell(reason=f"no base: {said}", n=made.n)
         made.base = aggregate(base.samples(), wanted.aggregate)
         made.labels += [each for each in _labels(base) if each not in made.labels]
     rule = parsed(wanted.cell or "base / value")
@@ -226,7 +255,7 @@ def _compared(
     try:
         made.value = at(value)
     except Missing as missing:
-        return Cell(reason=reason_of(missing), n=made.n, base=made.base)
+        return FigureCell(reason=reason_of(missing), n=made.n, base=made.base)
     figures = _figures(one, wanted)
     with contextlib.suppress(Missing, UsageError):  # what can be computed at the figure, and not beside it
         if base is None or "base" not in rule.names:

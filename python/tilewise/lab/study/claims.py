@@ -1,11 +1,11 @@
 """What a source claims, one by one: whether it holds here, fails, is undecided or cannot be tested, and why.
 
-holds = "at('speedup', size=2048, ranks=4) > 2"      a cell of a table
-        "all(column('share', 'collective') < 0.5)"   a column of it
-        "value('seconds.input.max', run='text', size=largest) > 1"      a figure of points
+figure = "at('speedup', size=2048, ranks=4)"      a cell of a table
+         "max(column('share', 'collective'))"     of a column of it
+         "value('seconds.input.max', run='text', size=largest)"      a figure of points
 
 Names such as `largest` stand for expressions, which the study has under `names`. A figure has an interval,
-of all launches of all points that it is made of (`tilewise.lab.statistics.decisions`); a claim that is true
+of all launches of all points that it is made of (`tilewise.lab.statistics.intervals`); a claim that is true
 of a part of it is undecided.
 """
 
@@ -17,19 +17,145 @@ from typing import Any
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.base.units import plural
-from tilewise.lab.measurement.points import SIMULATED
-from tilewise.lab.statistics.decisions import decided, drift_of, drifted, moved_interval
-from tilewise.lab.study import claims_check
-from tilewise.lab.study.claim_figures import Looked
+from tilewise.base.units import listing, plural
+from tilewise.lab.measurement.result import has_simulated_devices
+from tilewise.lab.statistics.intervals import decided, drift_of, drifted, moved_interval
+from tilewise.lab.study import cells
+from tilewise.lab.study.cells import FigureCell, moves_of, placed
+from tilewise.lab.study.checks import CLAIM_FUNCTIONS, read_claim, words_of
 from tilewise.lab.study.expression import Expression, Missing, Scope, short
-from tilewise.lab.study.labels import labels_of
-from tilewise.lab.study.moves import moves_of
-from tilewise.lab.study.paths import reason_of
+from tilewise.lab.study.observations import Bases, observe, reason_of
 from tilewise.lab.study.points import unmet
-from tilewise.lab.study.results import Measured, Results
-from tilewise.lab.study.schema import Claim, File, condition_of
-from tilewise.lab.study.tables import Table
+from tilewise.lab.study.results import MeasuredPoint, Results, environments_of
+from tilewise.lab.study.schema import Figures, File, StudyClaim, condition_of
+from tilewise.lab.study.tables import FigureTable
+
+
+class Looked:
+    """Answers the functions of one claim, and keeps every cell that it was asked for in `cells`.
+
+    While `launch` names a point and one of its launches, figures are what they are with that launch alone.
+    """
+
+    def __init__(self, results: Results, tables: list[FigureTable]) -> None:
+        self._results = results
+        self._tables = {table.name: table for table in tables}
+        self._values: dict[str, FigureCell] = {}
+        self._seen: dict[int, FigureCell] = {}
+        self.launch: tuple[str, int] | None = None
+
+    @property
+    def cells(self) -> list[FigureCell]:
+        """Each once."""
+        return list(self._seen.values())
+
+    def forget(self) -> None:
+        """Starts anew with what was asked for."""
+        self._seen.clear()
+
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        """By their names in claims."""
+        return {
+            "cell": self._cell,
+            "at": self._at,
+            "column": self._column,
+            "row": self._row,
+            "cells": self._cells,
+            "value": self._value,
+            "axis": self._axis,
+        }
+
+    def _figure(self, cell: FigureCell) -> float:
+        self._seen[id(cell)] = cell
+        value = cell.value if self.launch is None else placed(cell, *self.launch)
+        assert value is not None
+        return value
+
+    def _table(self, name: str) -> FigureTable:
+        if name not in self._tables:
+            raise UsageError(f"there is no table {name!r}; tables: {', '.join(self._tables)}")
+        return self._tables[name]
+
+    def _cell(self, table: str, row: Any, column: Any = None) -> float:
+        found = self._table(table).look(row, [] if column is None else column)
+        if found.value is None:
+            raise Missing(f"table {table}: {found.reason}")
+        return self._figure(found)
+
+    def _at(self, table: str, **labels: Any) -> float:
+        whole = self._table(table)
+        row = [_take(labels, name, whole.name) for name in whole.row_names]
+        names = whole.column_names or (["column"] if any(whole.columns) else [])
+        column = [_take(labels, name, whole.name) for name in names]
+        if labels:
+            raise ValueError(f"table {table} has no axis {next(iter(labels))!r}")
+        return self._cell(table, row, column)
+
+    def _column(self, table: str, label: Any) -> list[float]:
+        whole = self._table(table)
+        return self._there(whole, [whole.look(row, label) for row in whole.rows])
+
+    def _row(self, table: str, label: Any) -> list[float]:
+        whole = self._table(table)
+        return self._there(whole, [whole.look(label, each) for each in whole.columns])
+
+    def _cells(self, table: str) -> list[float]:
+        whole = self._table(table)
+        return self._there(whole, [each for line in whole.cells for each in line])
+
+    def _there(self, table: FigureTable, found: list[FigureCell]) -> list[float]:
+        values = [self._figure(cell) for cell in found if cell.value is not None]
+        if not values:
+            raise Missing(f"table {table.name}: {found[0].reason if found else 'no cells'}")
+        return values
+
+    def _value(self, path: str, aggregate: str = "median", **labels: Any) -> float:
+        name = repr((path, aggregate, sorted(labels.items())))
+        if name not in self._values:
+            self._values[name] = self._made(path, aggregate, labels)
+        return self._figure(self._values[name])
+
+    def _made(self, path: str, aggregate: str, labels: dict[str, Any]) -> FigureCell:
+        """The cell of the one point that has these labels."""
+        wanted = Figures(name="claim", aggregate=aggregate)
+        points = [p for p in self._results.points if _matches(p.run, p.axes, labels)]
+        seen = observe(points, wanted, path)
+        there = [each for each in seen if each.samples()]
+        if not there:
+            said = next(
+                (each.reason for each in seen if each.reason), f"there is no point with {_said(labels)}"
+            )
+            raise Missing(said)
+        if len(there) > 1:
+            raise ValueError(f"{len(there)} points have {_said(labels)}")
+        return cells.cell(there, Bases([], {}), wanted, {}, "value")
+
+    def _axis(self, name: str, **labels: Any) -> list[Any]:
+        called = [p for p in self._results.points if _matches(p.run, p.axes, labels)]
+        points = [p for p in called if p.entries]
+        values = [
+            value for value in self._results.order(name) if any(p.axes.get(name) == value for p in points)
+        ]
+        if not values:
+            reasons = (point.reason for point in called if point.reason)
+            raise Missing(next(reasons, f"nothing was measured that has {name}"))
+        return values
+
+
+def _said(labels: dict[str, Any]) -> str:
+    """`ranks 2 and size 64`."""
+    return listing([f"{name.replace('_', ' ')} {value}" for name, value in labels.items()]) or "these figures"
+
+
+def _matches(run: str, axes: dict[str, Any], labels: dict[str, Any]) -> bool:
+    return all((run if name == "run" else axes.get(name)) == value for name, value in labels.items())
+
+
+def _take(labels: dict[str, Any], name: str, table: str) -> Any:
+    if name not in labels:
+        raise ValueError(f"table {table} also has {name!r}")
+    return labels.pop(name)
+
 
 HOLDS, FAILS, UNDECIDED, UNTESTABLE = "holds", "fails", "undecided", "untestable"
 VERDICTS = {
@@ -39,8 +165,6 @@ VERDICTS = {
     UNTESTABLE: "not testable here",
 }
 """Every verdict, with the words that people read."""
-
-_AGREEING = 6  # launches that all agree have less than 5 % to do so by chance: 2 · 2⁻⁶
 
 
 class Verdict(msgspec.Struct, kw_only=True):
@@ -71,7 +195,7 @@ class Verdict(msgspec.Struct, kw_only=True):
     settled: bool = False
 
 
-def judge(results: Results, tables: list[Table], claim: Claim) -> Verdict:
+def judge(results: Results, tables: list[FigureTable], claim: StudyClaim) -> Verdict:
     """What can be said of `claim` here; untestable, with the reason, where it cannot be computed."""
     made = Verdict(
         text=claim.text,
@@ -80,29 +204,30 @@ def judge(results: Results, tables: list[Table], claim: Claim) -> Verdict:
         unit=claim.unit,
         holds=claim.holds,
         note=claim.note,
-        condition=claims_check.words_of(claim) or "as computed",
+        condition=words_of(claim) or "as computed",
     )
-    if claim.untestable:
-        made.reason = claim.untestable
+    if claim.untestable or not claim.figure:
+        made.reason = claim.untestable or "it has no figure to decide it by"
         return made
     made.own = _own(results.study.file, claim)
     try:
         _Judgement(results, tables, claim, made).judge()
-        if any(point.key in made.points and SIMULATED in labels_of(point) for point in results.points):
+        asked = [entry for point in results.points if point.key in made.points for entry in point.entries]
+        if any(map(has_simulated_devices, environments_of(asked))):
             made.verdict, made.reason = UNTESTABLE, "its figures come from simulated devices"
     except (Missing, UsageError) as error:
         made.verdict, made.reason = UNTESTABLE, reason_of(error, _where(results, claim))
     return made
 
 
-def _where(results: Results, claim: Claim) -> str:
+def _where(results: Results, claim: StudyClaim) -> str:
     return f"{results.study.path}: claim {claim.text[:40]!r}"
 
 
 class _Judgement:
     """One claim's figure and condition, with all launches or with one of a point alone."""
 
-    def __init__(self, results: Results, tables: list[Table], claim: Claim, made: Verdict) -> None:
+    def __init__(self, results: Results, tables: list[FigureTable], claim: StudyClaim, made: Verdict) -> None:
         self._made = made
         self._looked = Looked(results, tables)
         self._functions = self._looked.functions()
@@ -113,7 +238,7 @@ class _Judgement:
         self._parsed: dict[str, Expression] = {}
         needs = condition_of(claim.needs)
         self._needs, self._needed = self._read(needs.holds) if needs.holds else None, needs.words
-        self._figure = self._read(claim.figure) if claim.figure else None
+        self._figure = self._read(claim.figure)
         self._holds = self._read(claim.holds)
 
     def _read(self, text: str) -> Expression:
@@ -129,19 +254,12 @@ class _Judgement:
             made.reason = unmet(self._needs, self._needed, scope)
             return
         self._looked.forget()
-        if self._figure is not None:
-            made.figure = self._figure.number(scope)
-        scope = self._scope(made.figure)
-        holds = self._holds.holds(scope)
-        made.verdict = HOLDS if holds else FAILS
-        if made.figure is not None:
-            figure, thresholds = made.figure, self._holds.thresholds("figure", scope)
-            made.threshold = min(thresholds, key=lambda each: abs(each - figure), default=None)
-            self._decide(figure, thresholds)
-        elif (ratio := self._holds.ratio(scope)) is not None:
-            self._decide(ratio, [1.0])
-        else:
-            self._agree(holds)
+        figure = made.figure = self._figure.number(scope)
+        scope = self._scope(figure)
+        made.verdict = HOLDS if self._holds.holds(scope) else FAILS
+        thresholds = self._holds.thresholds("figure", scope)
+        made.threshold = min(thresholds, key=lambda each: abs(each - figure), default=None)
+        self._decide(figure, thresholds)
 
     def _scope(self, figure: float | None = None) -> Scope:
         """Names of expressions as they are now; one may use those above it, so that none goes round."""
@@ -173,9 +291,9 @@ class _Judgement:
         return look
 
     def _decide(self, figure: float, thresholds: list[float]) -> None:
-        """By the interval of the figure, or of the ratio of both sides where a condition has no figure."""
+        """Leave a claim undecided whose condition is true of a part only of the interval of its figure."""
         made = self._made
-        sides = self._sides(figure, self._number)
+        sides = self._sides(figure)
         drift = max((self._drifts[key] for key in made.points), default=0.0)
         interval = moved_interval(figure, list(sides.values()), drift)
         if interval is None:
@@ -183,12 +301,10 @@ class _Judgement:
             said = f"a single launch of {plural(single, 'point')} does not show how launches differ"
             self._undecided(said if single else "its launches give no finite interval")
             return
-        if self._figure is not None:
-            made.low, made.high = interval
+        made.low, made.high = interval
         if decided(self._true_of, figure, interval, thresholds) is None:
             low, high = (short(float(f"{end:.3g}")) for end in interval)
-            what = "the figure" if self._figure is not None else "left over right"
-            said = f"it is true of a part only of the 95 % interval of {what}, {low} to {high}"
+            said = f"it is true of a part only of the 95 % interval of the figure, {low} to {high}"
             alone = drifted(figure, (figure, figure), drift)
             bare = moved_interval(figure, list(sides.values())) or interval
             known = alone[0] <= bare[0] and bare[1] <= alone[1]
@@ -199,53 +315,30 @@ class _Judgement:
                 )
             self._undecided(said)
 
-    def _agree(self, holds: bool) -> None:
-        """Where there is no number to bound: by whether every launch alone says the same, of enough."""
-        sides = self._sides(float(holds), lambda: float(self._holds.holds(self._scope())))
-        if any(value != float(holds) for side in sides.values() for value in side):
-            self._undecided("single launches do not agree")
-        elif self._made.n is not None and self._made.n < _AGREEING:
-            self._undecided(
-                f"fewer than {_AGREEING} launches may agree by chance, and the claim has no figure to bound"
-            )
+    def _true_of(self, figure: float) -> bool:
+        return self._holds.holds(self._scope(figure))
 
-    def _sides(self, figure: float, again: Callable[[], float]) -> dict[str, list[float]]:
+    def _sides(self, figure: float) -> dict[str, list[float]]:
         """What the figure is with each launch of each point alone, for points that move it."""
 
         def moved(point: str, launch: int) -> float:
             self._looked.launch = (point, launch)
             try:
-                return float(again())
+                return self._figure.number(self._scope())
             finally:
                 self._looked.launch = None
 
         every = moves_of(moved, self._looked.cells)
-        if self._figure is None and self._holds.ratio(self._scope()) is None:
-            sides = every  # a condition that no launch turns is none that no launch moves
-        else:
-            sides = {point: side for point, side in every.items() if len(side) < 2 or set(side) != {figure}}
+        sides = {point: side for point, side in every.items() if len(side) < 2 or set(side) != {figure}}
         self._made.points = sorted({point.partition(" ")[0] for point in sides})
         self._made.n = min(map(len, (sides or every).values()), default=None)
         return sides
-
-    def _number(self) -> float:
-        if self._figure is not None:
-            return self._figure.number(self._scope())
-        ratio = self._holds.ratio(self._scope())
-        if ratio is None:
-            raise Missing("one side of it is not positive in each launch")
-        return ratio
-
-    def _true_of(self, figure: float) -> bool:
-        if self._figure is None:
-            return self._holds.compares(figure)
-        return self._holds.holds(self._scope(figure))
 
     def _undecided(self, reason: str) -> None:
         self._made.verdict, self._made.reason = UNDECIDED, reason
 
 
-def _drift(point: Measured) -> float:
+def _drift(point: MeasuredPoint) -> float:
     """What a figure of `point` may differ by in another session; an unknown machine may be virtual."""
     record = point.entries[-1].record or {} if point.entries else {}
     around, kinds = record.get("environment"), record.get("kinds")
@@ -254,7 +347,7 @@ def _drift(point: Measured) -> float:
     return max(drift_of(kind, virtual) for kind in (*listed, ""))
 
 
-def _own(file: File, claim: Claim) -> bool:
+def _own(file: File, claim: StudyClaim) -> bool:
     """Whether nothing that was measured here is asked for."""
     texts = [claim.figure, claim.holds, condition_of(claim.needs).holds]
     asked = set(_called(texts))
@@ -262,13 +355,13 @@ def _own(file: File, claim: Claim) -> bool:
         if name in {each for given in texts for each in _names(given)}:
             texts.append(text)
             asked |= set(_called([text]))
-    return not asked & set(claims_check.NAMES)
+    return not asked & set(CLAIM_FUNCTIONS)
 
 
 def _called(texts: Iterable[str]) -> Iterable[str]:
     for text in filter(None, texts):
         try:
-            yield from (call.function for call in claims_check.read(text, "claims").calls)
+            yield from (call.function for call in read_claim(text, "claims").calls)
         except UsageError:  # which the verdict tells
             continue
 
@@ -286,6 +379,6 @@ def spelled(file: File, figure: str) -> list[str]:
 
 def _names(text: str) -> set[str]:
     try:
-        return claims_check.read(text, "claims").names
+        return read_claim(text, "claims").names
     except UsageError:  # which the verdict tells
         return set()

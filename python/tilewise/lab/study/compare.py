@@ -18,8 +18,8 @@ from tilewise.base.errors import UsageError
 from tilewise.base.units import plural
 from tilewise.lab.statistics.variances import Pair, compare_pairs, false_discovery
 from tilewise.lab.study.expression import Expression, Missing
-from tilewise.lab.study.paths import figure_of, lines_of, numbers
-from tilewise.lab.study.results import Measured, Results
+from tilewise.lab.study.observations import figure_of, lines_of, numbers
+from tilewise.lab.study.results import MeasuredPoint, Results
 from tilewise.lab.study.store import Entry
 
 LEAST = 0.05  # part of the time: a smaller change is no change
@@ -28,7 +28,7 @@ FASTER, SLOWER, SAME = "faster", "slower", "not distinguishable"
 NOT_COMPARED = "not compared"
 
 
-class Change(msgspec.Struct, kw_only=True):
+class PointChange(msgspec.Struct, kw_only=True):
     """One point, or one line of it, in both: medians over launches, new over old, and what that means.
 
     `verdict` is "not compared" where one side has no figure, or a single launch; `reason` says which.
@@ -53,17 +53,17 @@ class Change(msgspec.Struct, kw_only=True):
     launches: tuple[int, int] = (0, 0)
 
 
-class Comparison(msgspec.Struct, kw_only=True):
+class ResultsComparison(msgspec.Struct, kw_only=True):
     """`differences` are those of the environments: numbers from two machines are no two versions."""
 
     metric: str
-    changes: list[Change]
+    changes: list[PointChange]
     differences: list[str]
     only_old: int = 0
     only_new: int = 0
 
 
-def compare(old: Results, new: Results, metric: str = "") -> Comparison:
+def compare(old: Results, new: Results, metric: str = "") -> ResultsComparison:
     """Compares what both have; `metric` is the study's own for its stop, or `seconds.total.max`, if empty."""
     stop = next((run.stop for run in new.study.runs if run.stop is not None), None)
     metric = metric or (stop.metric if stop is not None else "seconds.total.max")
@@ -75,7 +75,7 @@ def compare(old: Results, new: Results, metric: str = "") -> Comparison:
             raise UsageError(f"{side.folder}: {plural(launches, 'launch')}, none with a figure at {metric!r}")
     changes = {key: _change(key[1], olds[key], seen) for key, seen in news.items() if key in olds}
     _decide([(each, olds[key][1], news[key][1]) for key, each in changes.items() if not each.reason])
-    return Comparison(
+    return ResultsComparison(
         metric=metric,
         changes=list(changes.values()),
         differences=_differences(old, new),
@@ -84,7 +84,7 @@ def compare(old: Results, new: Results, metric: str = "") -> Comparison:
     )
 
 
-_Seen = tuple[Measured, list[float]]
+_Seen = tuple[MeasuredPoint, list[float]]
 
 
 def _samples(results: Results, metric: str) -> dict[tuple[str, str], _Seen]:
@@ -118,8 +118,8 @@ def _of_line(line: Mapping[str, Any]) -> list[float]:
         return []
 
 
-def _change(line: str, old: _Seen, new: _Seen) -> Change:
-    made = Change(run=old[0].run, axes=old[0].axes, line=line)
+def _change(line: str, old: _Seen, new: _Seen) -> PointChange:
+    made = PointChange(run=old[0].run, axes=old[0].axes, line=line)
     if not old[1] or not new[1]:
         made.reason = old[0].reason or new[0].reason or "no figure"
         return made
@@ -135,7 +135,7 @@ def _change(line: str, old: _Seen, new: _Seen) -> Change:
     return made
 
 
-def _decide(tested: list[tuple[Change, list[float], list[float]]]) -> None:
+def _decide(tested: list[tuple[PointChange, list[float], list[float]]]) -> None:
     """Tests all, and names a change where it is certain enough among so many, and large enough."""
     pairs = [Pair.of(old, new) for _, old, new in tested]
     told = compare_pairs(pairs)

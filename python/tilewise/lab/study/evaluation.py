@@ -11,35 +11,36 @@ import os
 import msgspec
 
 from tilewise.base.staging import replace
-from tilewise.lab.study import claims_check, plots, results, tables
+from tilewise.lab.study import checks, plots, results, tables
 from tilewise.lab.study.claims import Verdict, judge
-from tilewise.lab.study.plots import Plot, draw
-from tilewise.lab.study.points import Point
+from tilewise.lab.study.plots import FigurePlot, draw
+from tilewise.lab.study.points import StudyPoint
 from tilewise.lab.study.results import Results
 from tilewise.lab.study.study import Study
-from tilewise.lab.study.tables import Table, evaluate
+from tilewise.lab.study.tables import FigureTable, evaluate
 
 CLAIMS = "claims.json"
+_KEPT = ("source", "verdict", "figure", "low", "high", "n", "threshold", "reason", "unit")
 
 
 class Evaluated(msgspec.Struct, kw_only=True):
     """A study's results with its tables, plots and verdicts on claims, in the order of the file."""
 
     results: Results
-    tables: list[Table]
-    plots: list[Plot]
+    tables: list[FigureTable]
+    plots: list[FigurePlot]
     verdicts: list[Verdict]
 
 
-def check(study: Study, points: list[Point]) -> None:
+def check(study: Study, points: list[StudyPoint]) -> None:
     """Raises UsageError, before anything runs, where tables, plots or claims ask for what is not there."""
     for table in study.file.tables:
         tables.check(study, points, table)
     for plot in study.file.plots:
         plots.check(study, points, plot)
-    claims_check.check_names(study)
+    checks.check_names(study)
     for number, claim in enumerate(study.file.claims, 1):
-        claims_check.check(study, claim, f"{study.path}: claims {number}")
+        checks.check_claim(study, claim, f"{study.path}: claims {number}")
 
 
 def load(folder: str) -> Evaluated:
@@ -63,15 +64,7 @@ def keep_claims(found: Evaluated) -> None:
         {
             "study": results.study.name,
             "claim": each.text,
-            "source": each.source,
-            "verdict": each.verdict,
-            "figure": each.figure,
-            "low": each.low,
-            "high": each.high,
-            "n": each.n,
-            "threshold": each.threshold,
-            "reason": each.reason,
-            "unit": each.unit,
+            **{name: getattr(each, name) for name in _KEPT},
             "scale": scale,
             "own_numbers": each.own,
         }

@@ -172,21 +172,6 @@ class Expression:
                         found += [middle - far, middle + far]
         return sorted(set(found))
 
-    def ratio(self, scope: Scope) -> float | None:
-        """Left over right of what is one comparison of two positive numbers; None of anything else."""
-        tree = self._tree
-        if not isinstance(tree, ast.Compare) or len(tree.ops) != 1:
-            return None
-        left, right = self._value(tree.left, scope), self._value(tree.comparators[0], scope)
-        if not all(isinstance(each, (int, float)) and each > 0 for each in (left, right)):
-            return None
-        return float(left) / float(right)
-
-    def compares(self, ratio: float) -> bool:
-        """Whether a comparison that has a `ratio` holds where that is another one."""
-        assert isinstance(self._tree, ast.Compare)
-        return bool(_COMPARE[type(self._tree.ops[0])](ratio, 1.0))
-
     def _failed(self, error: Exception) -> UsageError:
         said = f"{self.where}: {self.text!r} cannot be computed: {error}"
         return IncomputableError(said, reason=str(error))

@@ -10,19 +10,57 @@ import msgspec
 from tilewise.base.errors import UsageError
 from tilewise.base.units import plural
 from tilewise.lab.study.cells import unit_shown
+from tilewise.lab.study.checks import check_claim
+from tilewise.lab.study.claims import judge
 from tilewise.lab.study.expression import Expression, Missing
-from tilewise.lab.study.paths import reason_of
-from tilewise.lab.study.points import Point
-from tilewise.lab.study.results import Measured, Results
-from tilewise.lab.study.roofs import Bound, bounds
-from tilewise.lab.study.roofs import check as check_roofs
-from tilewise.lab.study.schema import Curve, Figures, PlotWanted, TableWanted
+from tilewise.lab.study.observations import reason_of
+from tilewise.lab.study.points import StudyPoint
+from tilewise.lab.study.results import MeasuredPoint, Results
+from tilewise.lab.study.schema import Figures, PlotWanted, Roof, SourceCurve, StudyClaim, TableWanted
 from tilewise.lab.study.study import Study, expression
-from tilewise.lab.study.tables import Table, evaluate
+from tilewise.lab.study.tables import FigureTable, evaluate
 from tilewise.lab.study.tables import check as check_table
 
 
-class Series(msgspec.Struct, kw_only=True):
+class Bound(msgspec.Struct, kw_only=True):
+    """A roof as it was measured here: one of `slope` and `height` is None."""
+
+    label: str
+    slope: float | None = None
+    height: float | None = None
+
+
+def bounds(
+    results: Results, tables: Sequence[FigureTable], wanted: PlotWanted
+) -> tuple[list[Bound], list[str]]:
+    """The roofs of `wanted` that could be measured here, and why the others are missing."""
+    made, missing = [], []
+    for roof in wanted.roofs:
+        told = judge(results, list(tables), _claim(roof))
+        if told.figure is None:
+            missing.append(f"no roof {roof.label}: {told.reason}")
+        elif roof.slope:
+            made.append(Bound(label=roof.label, slope=told.figure))
+        else:
+            made.append(Bound(label=roof.label, height=told.figure))
+    return made, missing
+
+
+def check_roofs(study: Study, wanted: PlotWanted) -> None:
+    """Raises UsageError, before anything runs, for a roof that has no figure, or a wrong one."""
+    for roof in wanted.roofs:
+        where = f"{study.path}: plots {wanted.name}, the roof {roof.label!r}"
+        if bool(roof.slope) == bool(roof.height):
+            raise UsageError(f"{where} needs either a slope or a height")
+        check_claim(study, _claim(roof), where)
+
+
+def _claim(roof: Roof) -> StudyClaim:
+    """Its figure is looked up as that of a claim is, names of the study included."""
+    return StudyClaim(text=roof.label, figure=roof.slope or roof.height, holds="figure > 0")
+
+
+class PlotSeries(msgspec.Struct, kw_only=True):
     """A curve; `low` and `high` are None of a single launch. What was not measured is absent.
 
     `names` has the value of the axis of each point whose `x` was computed; else it is empty.
@@ -37,7 +75,7 @@ class Series(msgspec.Struct, kw_only=True):
     names: list[Any] = []
 
 
-class Plot(msgspec.Struct, kw_only=True):
+class FigurePlot(msgspec.Struct, kw_only=True):
     """A figure: `kind` is line, bar, heat or scatter; `log` names the axes that are logarithmic.
 
     `table` has the same figures with x as rows and a column for each curve, so also the reasons of gaps.
@@ -51,10 +89,10 @@ class Plot(msgspec.Struct, kw_only=True):
     unit: str
     kind: str
     log: str
-    series: list[Series]
-    references: list[Curve]
-    ideal: Series | None
-    table: Table
+    series: list[PlotSeries]
+    references: list[SourceCurve]
+    ideal: PlotSeries | None
+    table: FigureTable
     notes: list[str]
     roofs: list[Bound] = []
     beside: str = ""
@@ -70,7 +108,7 @@ def as_table(wanted: PlotWanted) -> TableWanted:
     return TableWanted(**shared, rows=wanted.x, columns=[*names])
 
 
-def draw(results: Results, wanted: PlotWanted, tables: Sequence[Table] = ()) -> Plot:
+def draw(results: Results, wanted: PlotWanted, tables: Sequence[FigureTable] = ()) -> FigurePlot:
     """The data of the plot that is wanted, with what roofs ask of `tables`; raises UsageError as these do."""
     table = evaluate(results, as_table(wanted))
     places = _places(results, wanted)
@@ -84,7 +122,7 @@ def draw(results: Results, wanted: PlotWanted, tables: Sequence[Table] = ()) -> 
         if there:
             names = [x for x, _ in there]
             series.append(
-                Series(
+                PlotSeries(
                     label=", ".join(_said(name, value) for name, value in named.items()) or table.title,
                     values=named,
                     x=names if places is None else [places.look(x, values).value for x in names],
@@ -96,7 +134,7 @@ def draw(results: Results, wanted: PlotWanted, tables: Sequence[Table] = ()) -> 
             )
     ideal, untold = _ideal(wanted, series, table, results)
     roofs, unmeasured = bounds(results, tables, wanted)
-    return Plot(
+    return FigurePlot(
         name=wanted.name,
         title=table.title,
         x_title=wanted.x_title or wanted.x.replace("_", " "),
@@ -114,7 +152,7 @@ def draw(results: Results, wanted: PlotWanted, tables: Sequence[Table] = ()) -> 
     )
 
 
-def _beside(results: Results, wanted: PlotWanted, series: Sequence[Series]) -> list[Curve]:
+def _beside(results: Results, wanted: PlotWanted, series: Sequence[PlotSeries]) -> list[SourceCurve]:
     """The other figure of the points of each curve: where a point has none, it is absent."""
     if not wanted.beside:
         return []
@@ -125,11 +163,11 @@ def _beside(results: Results, wanted: PlotWanted, series: Sequence[Series]) -> l
         told = [(x, float(y)) for x, y in cells if y is not None]
         if told:
             x, y = map(list, zip(*told, strict=True))
-            made.append(Curve(label=one.label, source=wanted.beside_label, x=x, y=y))
+            made.append(SourceCurve(label=one.label, source=wanted.beside_label, x=x, y=y))
     return made
 
 
-def _places(results: Results, wanted: PlotWanted) -> Table | None:
+def _places(results: Results, wanted: PlotWanted) -> FigureTable | None:
     """Where points stand that do not stand at their x: the same table, with that figure in its cells."""
     if not wanted.across:
         return None
@@ -137,7 +175,7 @@ def _places(results: Results, wanted: PlotWanted) -> Table | None:
     return evaluate(results, figure)
 
 
-def check(study: Study, points: list[Point], wanted: PlotWanted) -> None:
+def check(study: Study, points: list[StudyPoint], wanted: PlotWanted) -> None:
     """Raises UsageError, before anything runs, as for tables; and for names that an ideal line lacks."""
     check_table(study, points, as_table(wanted))
     if wanted.across:
@@ -169,14 +207,14 @@ def _said(name: str, value: Any) -> str:
 
 
 def _ideal(
-    wanted: PlotWanted, series: list[Series], table: Table, results: Results
-) -> tuple[Series | None, list[str]]:
+    wanted: PlotWanted, series: list[PlotSeries], table: FigureTable, results: Results
+) -> tuple[PlotSeries | None, list[str]]:
     """The ideal line, an expression of `x`, of the first point of the first curve and of axes that have one
     value here; and why it has gaps."""
     if not wanted.ideal or not series:
         return None, []
     rule = Expression(wanted.ideal, f"{results.study.path}: plots {wanted.name}, ideal")
-    made = Series(label=wanted.ideal_label, values={}, x=[], y=[], low=[], high=[])
+    made = PlotSeries(label=wanted.ideal_label, values={}, x=[], y=[], low=[], high=[])
     untold: dict[str, None] = {}
     points = [point for point in results.points if wanted.runs is None or point.run in wanted.runs]
     for (x,) in table.rows:
@@ -201,7 +239,7 @@ def _ideal(
     return (made if made.x else None), [*untold]
 
 
-def _only(points: list[Measured], axis: str) -> Any:
+def _only(points: list[MeasuredPoint], axis: str) -> Any:
     """The one value that `points` have on `axis`; UsageError where there are more, or none."""
     values = {repr(point.axes[axis]): point.axes[axis] for point in points if axis in point.axes}
     if len(values) != 1:

@@ -49,7 +49,7 @@ HOLE = re.compile(r"\{([^{}]+)\}")
 FlagsOf = Callable[[str], Mapping[str, Any]]
 
 
-class Point(msgspec.Struct, frozen=True, kw_only=True):
+class StudyPoint(msgspec.Struct, frozen=True, kw_only=True):
     """One command line of a study. `key` names it whatever the machine; `reason`: why it is not run."""
 
     key: str
@@ -66,14 +66,14 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
         return shlex.join(["tilewise", *self.words])
 
 
-def expand(study: Study, machine: Mapping[str, float], flags_of: FlagsOf) -> list[Point]:
+def expand(study: Study, machine: Mapping[str, float], flags_of: FlagsOf) -> list[StudyPoint]:
     """All points of all runs, in the order of the file.
 
     `machine` has the values of MACHINE, `disk` and `memory` in bytes; `gpus` is 0 and `hosts` 1 if not said,
     and a run that names a file of hosts has those. Raises UsageError for flags that the command lacks, for
     names that mean nothing, and where constraints leave no point of a run.
     """
-    points: list[Point] = []
+    points: list[StudyPoint] = []
     for run in study.runs:
         points += _of_run(study, run, machine, flags_of)
     seen: set[str] = set()
@@ -104,7 +104,7 @@ def combinations(run: Run) -> list[dict[str, Any]]:
     return made
 
 
-def _of_run(study: Study, run: Run, machine: Mapping[str, float], flags_of: FlagsOf) -> list[Point]:
+def _of_run(study: Study, run: Run, machine: Mapping[str, float], flags_of: FlagsOf) -> list[StudyPoint]:
     where = f"{study.path}: runs {run.name}"
     template = _Template(study, run, flags_of(str(run.command)), where)
     constraints = [expression(study, text, f"constraint of runs {run.name}") for text in run.constraints]
@@ -230,7 +230,7 @@ class _Template:
             if not (isinstance(value, str) and HOLE.search(value)):
                 self._check_kind(self._fixed[name], value, f"flags.{name}")
 
-    def point(self, axes: dict[str, Any]) -> Point:
+    def point(self, axes: dict[str, Any]) -> StudyPoint:
         run = self._run
         inputs = {
             name: resolve(name, each, lambda text: self._fill(text, axes), self._study.path)
@@ -246,7 +246,7 @@ class _Template:
             stem, ending = os.path.splitext(output)
             output = f"{stem}-{key[:8]}{ending}"
             words = [word if word != "{output}" else output for word in words]
-        return Point(
+        return StudyPoint(
             key=key,
             run=run.name,
             axes=axes,

@@ -5,11 +5,17 @@ round 1   B D A C     hits all points alike, and no point always follows the sam
 
 Several parts may run at once: a point that another one is just launching is passed over, and looked at again
 at the end, since that other part may have died meanwhile. Whoever is last finds nothing held, and runs all.
+
+With `until_decided`, points of undecided claims go on a round each, so that drift meets all of them alike,
+until the intervals leave the thresholds. A claim is left alone where its figure is nearer to the threshold
+than sessions are to each other: no launch decides it.
 """
 
 from __future__ import annotations
 
 import random
+import statistics
+from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -20,17 +26,19 @@ from tilewise.base.units import plural
 from tilewise.engine.child import Ended, run_words
 from tilewise.lab.statistics.intervals import narrow
 from tilewise.lab.study import store
-from tilewise.lab.study.inputs import Work
-from tilewise.lab.study.paths import figure_of
-from tilewise.lab.study.points import Point
-from tilewise.lab.study.store import DONE, FAILED, NOT_RUN, Entry, Environment, Store
+from tilewise.lab.study.claims import UNDECIDED
+from tilewise.lab.study.evaluation import Evaluated
+from tilewise.lab.study.observations import figure_of
+from tilewise.lab.study.points import StudyPoint
+from tilewise.lab.study.store import DONE, FAILED, NOT_RUN, Entry, Store, StudyEnvironment
 from tilewise.lab.study.study import Study, launches_of, warmups_of
+from tilewise.lab.study.work import Work
 
 Runner = Callable[[list[str], str, "float | None"], Ended]
 Progress = Callable[[str, float], None]
 
 
-class Outcome(msgspec.Struct, kw_only=True):
+class StudyOutcome(msgspec.Struct, kw_only=True):
     """How many launches there were, and how many points ended how; `first` failure in words.
 
     `left` counts launches that another part was at when this one ended; it goes on with their points.
@@ -49,29 +57,29 @@ class Outcome(msgspec.Struct, kw_only=True):
 
 def run(
     study: Study,
-    points: list[Point],
+    points: list[StudyPoint],
     kept: Store,
     work: Work,
-    environment: Environment,
+    environment: StudyEnvironment,
     *,
     progress: Progress = lambda phase, done: None,
     runner: Runner = run_words,
     retry: bool = False,
     told: Callable[[Entry], None] = lambda entry: None,
     once_more: Collection[str] = (),
-) -> Outcome:
+) -> StudyOutcome:
     """Runs what `kept` does not have yet; returns how all points ended. Failures are kept, not raised.
 
     With keys of points in `once_more` only these run, each of them once, however many launches it has.
     """
     schedule = _Schedule(study, kept.entries, environment, retry, once_more)
-    outcome = Outcome()
+    outcome = StudyOutcome()
     _keep_not_run(points, kept, environment)
     there = [point for point in points if not point.reason]
     expected = sum(schedule.expected(point) for point in there)
     rounds = range(max((schedule.most(point) for point in there), default=0))
     ahead = [(point, launch) for launch in rounds for point in _shuffled(there, study.file.seed, launch)]
-    passed: list[tuple[Point, int]] = []
+    passed: list[tuple[StudyPoint, int]] = []
     while ahead:
         before, passed = outcome.launched, []
         for point, launch in ahead:
@@ -120,8 +128,8 @@ def run(
 
 
 def unfinished(
-    study: Study, points: list[Point], folder: str, environment: Environment, retry: bool
-) -> list[Point]:
+    study: Study, points: list[StudyPoint], folder: str, environment: StudyEnvironment, retry: bool
+) -> list[StudyPoint]:
     """Points that a machine called as ours still has to run; all of them where `folder` has none of it yet.
 
     Its processor and its cores are not compared: a batch system's hosts may not be asked from here.
@@ -141,7 +149,11 @@ def unfinished(
 
 
 def left_of(
-    study: Study, points: list[Point], kept: list[Entry], environment: Environment, retry: bool = False
+    study: Study,
+    points: list[StudyPoint],
+    kept: list[Entry],
+    environment: StudyEnvironment,
+    retry: bool = False,
 ) -> int:
     """The fewest launches of `points` that are left where `kept` is there."""
     schedule = _Schedule(study, kept, environment, retry)
@@ -155,7 +167,7 @@ class _Schedule:
         self,
         study: Study,
         kept: list[Entry],
-        environment: Environment,
+        environment: StudyEnvironment,
         retry: bool,
         once_more: Collection[str] = (),
     ) -> None:
@@ -178,13 +190,13 @@ class _Schedule:
         if entry.environment == self._environment.id():
             self._of_point.setdefault(entry.point, {})[entry.launch] = entry
 
-    def has(self, point: Point, launch: int) -> bool:
+    def has(self, point: StudyPoint, launch: int) -> bool:
         return store.hash_of(point.key, launch, self._environment) in self._entries
 
-    def failure(self, point: Point) -> Entry | None:
+    def failure(self, point: StudyPoint) -> Entry | None:
         return next((e for e in self._of_point.get(point.key, {}).values() if e.status == FAILED), None)
 
-    def entry(self, point: Point, launch: int) -> Entry:
+    def entry(self, point: StudyPoint, launch: int) -> Entry:
         """The entry of a launch that is about to begin."""
         return Entry(
             hash=store.hash_of(point.key, launch, self._environment),
@@ -199,27 +211,27 @@ class _Schedule:
             started=store.now(),
         )
 
-    def trace(self, point: Point, launch: int) -> str:
+    def trace(self, point: StudyPoint, launch: int) -> str:
         """The name of the timeline that a launch is to keep; empty for nearly all."""
         run = self._runs[point.run]
         return f"{point.key[:16]}.json.gz" if run.trace and launch == warmups_of(run) - 1 else ""
 
-    def most(self, point: Point) -> int:
+    def most(self, point: StudyPoint) -> int:
         if self._more:
             return self._more.get(point.key, -1) + 1
         return warmups_of(self._runs[point.run]) + launches_of(self._runs[point.run])[1]
 
-    def expected(self, point: Point) -> int:
+    def expected(self, point: StudyPoint) -> int:
         """Launches that are left if the least number is enough."""
         least = warmups_of(self._runs[point.run]) + launches_of(self._runs[point.run])[0]
         count = self.most(point) if self._more else least
         return sum(self.wanted(point, launch) for launch in range(count))
 
-    def open(self, point: Point) -> bool:
+    def open(self, point: StudyPoint) -> bool:
         """Whether any launch is still wanted."""
         return any(self.wanted(point, launch) for launch in range(self.most(point)))
 
-    def wanted(self, point: Point, launch: int) -> bool:
+    def wanted(self, point: StudyPoint, launch: int) -> bool:
         """A point that has failed once is left alone, and so is one whose interval is narrow enough."""
         if self.has(point, launch) or launch >= self.most(point) or self.failure(point) is not None:
             return False
@@ -245,7 +257,7 @@ class _Schedule:
         return [f"{plural(len(self._blind), 'point')} reached the maximum number of launches without {first}"]
 
 
-def _launch(point: Point, entry: Entry, trace: str, work: Work, folder: str, runner: Runner) -> Entry:
+def _launch(point: StudyPoint, entry: Entry, trace: str, work: Work, folder: str, runner: Runner) -> Entry:
     words = [*point.words, *(["--trace", trace] if trace else [])]
     entry = msgspec.structs.replace(entry, command=words)
     try:
@@ -283,7 +295,7 @@ def _judged(entry: Entry, ended: Ended) -> Entry:
     )
 
 
-def _keep_not_run(points: list[Point], kept: Store, environment: Environment) -> None:
+def _keep_not_run(points: list[StudyPoint], kept: Store, environment: StudyEnvironment) -> None:
     """An entry for each point out of reach that says why, unless the same is there already."""
     there = {(entry.point, entry.message) for entry in kept.entries if entry.status == NOT_RUN}
     for point in points:
@@ -305,11 +317,11 @@ def _keep_not_run(points: list[Point], kept: Store, environment: Environment) ->
         )
 
 
-def _shuffled(points: list[Point], seed: int, launch: int) -> list[Point]:
+def _shuffled(points: list[StudyPoint], seed: int, launch: int) -> list[StudyPoint]:
     return random.Random(f"{seed} {launch}").sample(points, len(points))
 
 
-def errors_of(outcome: Outcome, folder: str) -> TilewiseError | None:
+def errors_of(outcome: StudyOutcome, folder: str) -> TilewiseError | None:
     """What `study run` fails with at its end where points have failed."""
     if not outcome.failed:
         return None
@@ -318,3 +330,84 @@ def errors_of(outcome: Outcome, folder: str) -> TilewiseError | None:
         f"{outcome.failed} of {total} points failed; the first: {outcome.first}",
         f"the whole message is in {folder}/{store.POINTS}; --resume --retry runs failed points again",
     )
+
+
+_LOOK_SECONDS = 0.05  # of reading and judging everything once more, for each point that goes on
+
+
+class Ahead(msgspec.Struct, frozen=True):
+    """What may still be launched: undecided `claims`, their `points`, and `seconds` at most."""
+
+    claims: int
+    points: list[str]
+    seconds: float
+
+    def told(self, most: int) -> str:
+        """A sentence, said before it begins."""
+        launches = f"up to {plural(most, 'more launch')} of each of {plural(len(self.points), 'point')}"
+        minutes = f"{self.seconds:.0f} s" if self.seconds < 100 else f"{self.seconds / 60:.0f} min"
+        return f"{plural(self.claims, 'claim')} undecided: {launches}, {minutes} at most"
+
+
+def ahead(found: Evaluated, most: int, launched: Counter[str] | None = None) -> Ahead:
+    """What is undecided and can go on, where a point may be launched `most` times; some were already."""
+    done = launched or Counter[str]()
+    opened = [each for each in found.verdicts if each.verdict == UNDECIDED and not each.settled]
+    open_points = {key for each in opened for key in each.points}
+    seconds, keys = 0.0, []
+    for point in found.results.points:
+        left = most - done[point.key]
+        if point.key in open_points and point.entries and left > 0:
+            keys.append(point.key)
+            usual = statistics.median(entry.seconds for entry in point.entries)
+            seconds += left * (usual + _LOOK_SECONDS)
+    return Ahead(sum(bool(set(each.points) & set(keys)) for each in opened), keys, seconds)
+
+
+def until_decided(
+    most: int,
+    look: Callable[[], Evaluated],
+    again: Callable[[Collection[str]], StudyOutcome],
+    tell: Callable[[str], None],
+) -> StudyOutcome | None:
+    """Goes on while claims are undecided and a point of theirs was launched fewer than `most` times here.
+
+    `look` reads what there is by now, `again` launches points once more. Returns how all points ended, with
+    all launches counted; None where there was nothing to do.
+    """
+    launched: Counter[str] = Counter()
+    first = left = ahead(look(), most)
+    if not first.points:
+        return None
+    tell(first.told(most))
+    total, outcome = 0, None
+    while left.points:
+        outcome = again(left.points)
+        total += outcome.launched
+        launched.update(left.points)  # those of other parts and those that fail too, so that it ends
+        left = ahead(look(), most, launched)
+    assert outcome is not None
+    outcome.launched = total
+    return outcome
+
+
+_BUSY = 0.5  # processes that want a core, on average of the last minute: with fewer, nobody else is there
+
+
+def time_text(minutes: float) -> str:
+    """`6 minutes`, `40 seconds`: no more digits than an estimate has."""
+    return f"{minutes:.0f} minutes" if minutes >= 1.5 else f"{max(5, 5 * round(12 * minutes))} seconds"
+
+
+def foretold(left: int, whole: int, points: int, minutes: float | None, load: float) -> str:
+    """`360 launches of 120 points; about 5 minutes on two quiet cores`, of the `left` of `whole` launches.
+
+    `minutes` are those of the whole, None where nobody said; `load` is the system's average over a minute.
+    """
+    said = f"{plural(left, 'launch')} of {plural(points, 'point')}"
+    if minutes is None or not whole:
+        return said
+    said += f"; about {time_text(minutes * left / whole)} on two quiet cores"
+    if load > _BUSY:
+        said += f", and longer here: others use this machine now (load {load:.1f})"
+    return said

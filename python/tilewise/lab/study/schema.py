@@ -32,7 +32,7 @@ class Condition(_Table, kw_only=True):
     words: str = ""
 
 
-class Stop(_Table, kw_only=True):
+class StopRule(_Table, kw_only=True):
     """Launches go on until the 95 % interval of `metric` over launches is within `relative` of their median.
 
     A launch counts as one figure; the interval is Student's t over the logarithms of these.
@@ -80,13 +80,13 @@ class Settings(_Table, kw_only=True):
     inputs: dict[str, Input] = {}
     launches: int | None = None
     warmup_launches: int | None = None
-    stop: Stop | None = None
+    stop: StopRule | None = None
     timeout: float | None = None
     trace: bool | None = None
     launcher: Launcher | None = None
 
 
-class Change(_Table, kw_only=True):
+class Scale(_Table, kw_only=True):
     """What a scale changes; `axes` only of runs that have them. `skip` is why a run is left out there.
 
     `minutes` are what all runs together take at the scale, on two quiet cores; only the file says them.
@@ -98,7 +98,7 @@ class Change(_Table, kw_only=True):
     inputs: dict[str, Input] = {}
     launches: int | None = None
     warmup_launches: int | None = None
-    stop: Stop | None = None
+    stop: StopRule | None = None
     timeout: float | None = None
     trace: bool | None = None
     skip: str = ""
@@ -106,13 +106,14 @@ class Change(_Table, kw_only=True):
 
 
 class Run(Settings, kw_only=True):
-    """One block of points of one command."""
+    """One block of points of one command, which has what it does not say from the run that it is `like`."""
 
     name: str
-    scales: dict[str, Change] = {}
+    like: str = ""
+    scales: dict[str, Scale] = {}
 
 
-class Value(_Table, kw_only=True):
+class FigureColumn(_Table, kw_only=True):
     """A column of a table that has a figure of its own; `lines` is joined with that of the table."""
 
     title: str
@@ -173,12 +174,12 @@ class TableWanted(Figures, kw_only=True):
     """
 
     rows: str | list[str]
-    columns: str | list[str | Value] = []
+    columns: str | list[str | FigureColumn] = []
     also: list[Further] = []
     reference: Reference | None = None
 
 
-class Curve(_Table, kw_only=True):
+class SourceCurve(_Table, kw_only=True):
     """A curve of figures of the source, drawn beside ours."""
 
     label: str
@@ -214,10 +215,10 @@ class PlotWanted(Figures, kw_only=True):
     beside: str = ""
     beside_label: str = ""
     roofs: list[Roof] = []
-    references: list[Curve] = []
+    references: list[SourceCurve] = []
 
 
-class Claim(_Table, kw_only=True):
+class StudyClaim(_Table, kw_only=True):
     """A sentence of the source and what decides whether it holds; `words` say `holds` to readers."""
 
     text: str
@@ -239,12 +240,12 @@ class File(Settings, kw_only=True):
     source: str = ""
     seed: int = 0
     runs: list[Run] = []
-    scales: dict[str, Change] = {}
+    scales: dict[str, Scale] = {}
     slurm: Slurm = msgspec.field(default_factory=Slurm)
     tables: list[TableWanted] = []
     plots: list[PlotWanted] = []
     names: dict[str, str] = {}
-    claims: list[Claim] = []
+    claims: list[StudyClaim] = []
 
 
 def condition_of(given: str | Condition) -> Condition:

@@ -14,7 +14,7 @@ import msgspec
 
 from tilewise.base import programs
 from tilewise.base.errors import RunError, UsageError
-from tilewise.lab.study.points import Point
+from tilewise.lab.study.points import StudyPoint
 from tilewise.lab.study.schema import Slurm
 
 _ASKS_FOR_DEVICES = re.compile(r"--gpus|--gres|-G")
@@ -28,7 +28,7 @@ class Script(msgspec.Struct, frozen=True):
 
 
 def scripts(
-    study: str, points: list[Point], words: list[str], settings: Slurm, folder: str, per_point: bool
+    study: str, points: list[StudyPoint], words: list[str], settings: Slurm, folder: str, per_point: bool
 ) -> list[Script]:
     """The scripts that run `words` (of `tilewise`), which is `study run …` with everything but the points.
 
@@ -100,26 +100,26 @@ def _quoted(option: str) -> str:
     return option if re.fullmatch(r"[^\s\"']*", option) else f'"{option}"'
 
 
-def _ranks(point: Point) -> int:
+def _ranks(point: StudyPoint) -> int:
     """How many ranks a point has; of a `measure ping`, those of its pairs."""
     ranks = _number(point, "ranks")
     return max(ranks, 2 * _number(point, "pairs")) if point.words[:2] == ["measure", "ping"] else ranks
 
 
-def _devices(point: Point) -> int:
+def _devices(point: StudyPoint) -> int:
     """How many graphics processors of a node a point needs: for buffers on them one, or `--gpus`."""
     kinds = str(_said(point, "buffer") or "malloc").split(",")
     return 0 if kinds == ["malloc"] else _number(point, "gpus")
 
 
-def _said(point: Point, name: str) -> Any:
+def _said(point: StudyPoint, name: str) -> Any:
     """What a point says of a flag, by its axis or its words; None where it says nothing."""
     if name in point.axes or f"--{name}" not in point.words:
         return point.axes.get(name)
     return point.words[point.words.index(f"--{name}") + 1]
 
 
-def _number(point: Point, name: str) -> int:
+def _number(point: StudyPoint, name: str) -> int:
     """How many ranks, threads or devices a point has; 1 where it does not say."""
     value = _said(point, name)
     try:

@@ -10,10 +10,12 @@ results/STUDY/DATE/points.jsonl       an entry for each launch of a point, and o
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import gc
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,12 +24,72 @@ from tilewise.base.errors import RunError, UsageError
 from tilewise.base.staging import replace_or_fail
 from tilewise.base.undecodable import UNDECODABLE
 from tilewise.base.units import plural
-from tilewise.lab.study.locks import Locks, lock
+from tilewise.engine import side_files
 from tilewise.lab.study.points import digest
 
 if TYPE_CHECKING:
     from tilewise.lab.measurement.result import Measurement
     from tilewise.launch.record import Record
+
+
+LOCKS = "points.lock"
+# What a file system says that has no locks, as Lustre does where it is mounted without them.
+_NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
+_DIGITS = 15  # of a digest, as the place of a byte: below 2^60, which fits into what systems take
+
+
+def lock(file: int) -> bool:
+    """Keeps other processes from locking an open file, until it is closed; False where there are no locks.
+
+    Raises BlockingIOError where another process has it, and OSError as the system does.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        return False
+    return True
+
+
+class Locks:
+    """The locks of one results folder. The system drops them when a process dies, however it dies.
+
+    They are POSIX record locks, which NFS has too, and which a process loses when it closes any descriptor
+    of the file: nothing else may open it. Within one process they keep nothing apart.
+    """
+
+    def __init__(self, folder: str) -> None:
+        """Raises OSError where the file cannot be made. It stays: who removes it may part two that wait."""
+        self._path = os.path.join(folder, LOCKS)
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+    @contextlib.contextmanager
+    def held(self, name: str) -> Iterator[bool]:
+        """Holds the lock called `name`, a digest, meanwhile; False where another process has it.
+
+        Where the file system has no locks, nobody is kept off.
+        """
+        place = int(name[:_DIGITS], 16)
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+        except (BlockingIOError, PermissionError):  # systems differ in the word for it
+            yield False
+            return
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise RunError(f"{self._path} cannot be locked: {error.strerror or error}") from None
+            yield True
+            return
+        try:
+            yield True
+        finally:
+            fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
+
+    def close(self) -> None:
+        """Drops what is held."""
+        os.close(self._file)
+
 
 POINTS, STUDY = "points.jsonl", "study.toml"
 DONE, FAILED, NOT_RUN = "done", "failed", "not run"
@@ -70,7 +132,7 @@ class Entry(msgspec.Struct, kw_only=True):
             return None
 
 
-class Environment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class StudyEnvironment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the numbers depend on beside the point; `machine` is the host, or the name given to many alike.
 
     `storage` is the file system that matrices lie on. Older results lack it, and what they are called by
@@ -89,7 +151,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return digest(msgspec.to_builtins(self))[:12]
 
 
-class Session(msgspec.Struct, kw_only=True):
+class StudySession(msgspec.Struct, kw_only=True):
     """One `study run` that added to a folder; `study` is the name of the study."""
 
     id: str
@@ -97,10 +159,10 @@ class Session(msgspec.Struct, kw_only=True):
     scale: str
     time: str
     host: str
-    environment: Environment
+    environment: StudyEnvironment
 
 
-def hash_of(point: str, launch: int, environment: Environment) -> str:
+def hash_of(point: str, launch: int, environment: StudyEnvironment) -> str:
     """Names one launch of a point on one machine."""
     return digest([point, launch, msgspec.to_builtins(environment)])
 
@@ -212,7 +274,7 @@ class Store:
         self.entries.append(entry)
 
     @contextlib.contextmanager
-    def locked(self, point: str, environment: Environment) -> Iterator[bool]:
+    def locked(self, point: str, environment: StudyEnvironment) -> Iterator[bool]:
         """Keeps other parts from launching `point` meanwhile; False where one of them is just at it.
 
         Only what `news` says once it is held is what all others have done.
@@ -226,7 +288,7 @@ class Store:
         self.entries += entries
         return entries
 
-    def keep(self, text: str, scale: str, environment: Environment, study: str = "") -> None:
+    def keep(self, text: str, scale: str, environment: StudyEnvironment, study: str = "") -> None:
         """Writes the study and this session beside the points; `study` is the study's name.
 
         UsageError where the points that are there are another study's: its tables could never be shown again.
@@ -242,7 +304,7 @@ class Store:
             os.replace(path, aside)
             self.notes.append(f"{error}; it was renamed to {aside}")
             sessions = []
-        session = Session(
+        session = StudySession(
             id=environment.id(),
             study=study,
             scale=scale,
@@ -349,13 +411,13 @@ def _once(entries_and_notes: Iterator[Entry | str]) -> tuple[list[Entry], list[s
     return entries, notes
 
 
-def load_sessions(folder: str, notes: list[str] | None = None) -> list[Session]:
+def load_sessions(folder: str, notes: list[str] | None = None) -> list[StudySession]:
     """Every run that added to a folder, oldest first; `notes` gets a sentence on each file that is none."""
     try:
         names = [n for n in os.listdir(folder) if n.startswith("environment.") and n.endswith(".json")]
     except OSError:
         return []
-    sessions: list[Session] = []
+    sessions: list[StudySession] = []
     for name in sorted(names):
         try:
             sessions += _sessions(os.path.join(folder, name))
@@ -365,11 +427,11 @@ def load_sessions(folder: str, notes: list[str] | None = None) -> list[Session]:
     return sorted(sessions, key=lambda session: session.time)
 
 
-def _sessions(path: str) -> list[Session]:
+def _sessions(path: str) -> list[StudySession]:
     """The sessions in one file; none where there is no file. ValueError, in a sentence, where it is torn."""
     try:
         with open(path, "rb") as file:
-            return msgspec.json.decode(file.read(), type=list[Session])
+            return msgspec.json.decode(file.read(), type=list[StudySession])
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -395,3 +457,24 @@ def _entry(line: bytes) -> Entry | None:
         return msgspec.json.decode(line, type=Entry)
     except UNDECODABLE:
         return None
+
+
+def check_outputs(folders: Iterable[str], files: Mapping[str, str | None]) -> None:
+    """Raises UsageError where a file cannot be, or would replace results in `folders` or another answer.
+
+    `files` has a path by flag; `-` is standard output, which one of them may have.
+    """
+    taken = [path for folder in folders for path in files_of(folder)]
+    piped = [flag for flag, path in files.items() if path == "-"]
+    if len(piped) > 1:
+        raise UsageError(f"{' and '.join(piped)} cannot both go to standard output", "a file for one of them")
+    for flag, path in files.items():
+        side_files.check(flag, path, taken)
+        taken += [path] if path and path != "-" else []
+
+
+def files_of(folder: str) -> list[str]:
+    """The files of the results in `folder`, or of the newest below it; nothing made of them replaces one."""
+    folder = newest(folder)
+    names = [*points_in(folder), STUDY, "environment.json"]
+    return [os.path.join(folder, name) for name in names]

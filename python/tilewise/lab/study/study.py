@@ -18,18 +18,25 @@ from tilewise.lab.study.schema import (
     KINDS,
     LOGS,
     SCALES,
-    Change,
     Figures,
     File,
     Run,
+    Scale,
     Settings,
-    Stop,
+    StopRule,
 )
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _RESERVED = {"run", "output", "cores", "cpus", "gpus", "memory", "disk", "value", "base", "launch"}
 _ANYWHERE = "main"
+_JOINED: dict[str, tuple[str, ...]] = {
+    "runs": ("axes", "flags", "inputs", "scales"),
+    "tables": ("lines", "reference"),
+    "plots": ("lines",),
+    "claims": (),
+}
+"""What one may be `like` another, or has defaults, with the tables in it that are put together key by key."""
 _LONGEST = 1e9  # seconds of a timeout: what the system's clocks can wait for, and then some
 
 
@@ -47,7 +54,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def minutes(self) -> float | None:
         """What it takes at its scale on two quiet cores, if its file says that."""
-        return self.file.scales.get(self.scale, Change()).minutes
+        return self.file.scales.get(self.scale, Scale()).minutes
 
 
 def read(path: str, scale: str = "default") -> Study:
@@ -68,7 +75,7 @@ def read(path: str, scale: str = "default") -> Study:
 def parse(text: str, path: str, name: str, scale: str = "default") -> Study:
     """The study in `text`; `path` stands in messages. Raises UsageError as `read` does."""
     try:
-        plain = _alike(msgspec.toml.decode(text), path)
+        plain = _inherited(msgspec.toml.decode(text), path)
         _check_axes(plain, path, text)
         file = msgspec.convert(plain, File)
     except msgspec.ValidationError as error:
@@ -87,26 +94,34 @@ def parse(text: str, path: str, name: str, scale: str = "default") -> Study:
     return study
 
 
-def _alike(plain: dict[str, Any], path: str) -> dict[str, Any]:
-    """The file's tables and plots with what each takes from the one above that it is `like`."""
-    for kind in ("tables", "plots"):
-        above: dict[str, dict[str, Any]] = {}
+def _inherited(plain: dict[str, Any], path: str) -> dict[str, Any]:
+    """Return the file with each run, table, plot and claim made whole by what it is `like` or by defaults."""
+    defaults = plain.pop("defaults", {})
+    for kind, given in defaults.items() if isinstance(defaults, dict) else [("", None)]:
+        if kind not in _JOINED or not isinstance(given, dict):
+            raise UsageError(f"{path}: defaults {kind} is unknown; expected tables {', '.join(_JOINED)}")
+    above: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in _JOINED}
+    for kind, joined in _JOINED.items():
         listed = plain.get(kind)
         for each in listed if isinstance(listed, list) else []:
             if not isinstance(each, dict):
                 continue  # which is said when types are checked
             name, like = each.get("name"), each.get("like")
+            whole = defaults.get(kind, {})
             if like:
-                _known(f"{path}: {kind} {name}", "like", [like], above)
-                from_there = above[like]
-                joined = {
-                    key: {**from_there[key], **each[key]}
-                    for key in ("lines", "reference")
-                    if isinstance(from_there.get(key), dict) and isinstance(each.get(key), dict)
-                }
-                each.update({**from_there, **each, **joined})
-            above[str(name)] = dict(each)
+                known = {**above["tables"], **above[kind]} if kind == "plots" else above[kind]
+                _known(f"{path}: {kind} {name}", "like", [like], known)
+                of_tables = () if like in above[kind] else ("rows", "columns", "also", "reference")
+                whole = {key: value for key, value in known[like].items() if key not in of_tables}
+            each.update(_over(whole, each, joined))
+            above[kind][str(name)] = dict(each)
     return plain
+
+
+def _over(base: dict[str, Any], own: dict[str, Any], joined: Iterable[str]) -> dict[str, Any]:
+    """Return `own` with what it lacks from `base`; tables called as one of `joined` are put together."""
+    both = [key for key in joined if isinstance(base.get(key), dict) and isinstance(own.get(key), dict)]
+    return {**base, **own, **{key: _over(base[key], own[key], own[key]) for key in both}}
 
 
 def _check_axes(plain: dict[str, Any], path: str, text: str) -> None:
@@ -178,10 +193,10 @@ def _scaled(file: File, scale: str, path: str) -> tuple[list[Run], dict[str, str
         if not NAME.fullmatch(name):
             raise UsageError(f"{path}: a run's name has letters, digits, '.', '-' and '_', not {name!r}")
     made, skipped = [], {}
-    everywhere = file.scales.get(scale, Change())
+    everywhere = file.scales.get(scale, Scale())
     for run in runs:
         joined = _join(file, run)
-        own = run.scales.get(scale, Change())
+        own = run.scales.get(scale, Scale())
         for change, strict in ((everywhere, False), (own, True)):
             joined = _change(joined, change, strict, f"{path}: runs {run.name}, scales.{scale}")
             if change.skip:
@@ -219,7 +234,7 @@ def _join(file: Settings, run: Run) -> Run:
     return msgspec.structs.replace(run, **joined, **{name: either(name) for name in rest})
 
 
-def _change(run: Run, change: Change, strict: bool, where: str) -> Run:
+def _change(run: Run, change: Scale, strict: bool, where: str) -> Run:
     for axis in change.axes:
         if strict and axis not in run.axes:
             raise UsageError(f"{where} changes the axis {axis!r}, which this run lacks")
@@ -335,7 +350,7 @@ def _check_numbers(run: Run, where: str) -> None:
             raise UsageError(f"{where}: stop needs relative > 0 and 2 <= least <= most")
 
 
-def launches_of(run: Run) -> tuple[int, int, Stop | None]:
+def launches_of(run: Run) -> tuple[int, int, StopRule | None]:
     """The least and the most launches of a point, and when to stop between them."""
     if run.stop is not None:
         return run.stop.least, run.stop.most, run.stop

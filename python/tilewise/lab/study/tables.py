@@ -2,42 +2,128 @@
 
 observations (a point, or a line of one, with the samples of all launches)
     ── rows × columns ──▶ cells ── base, cell ──▶ speedups, shares, efficiency … ── also ──▶ further columns
+
+A further column is an expression over the names of the others: `write * write_time`.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+import itertools
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.lab.study import derived
 from tilewise.lab.study.cells import (
     NOWHERE,
-    Cell,
+    FigureCell,
     Grid,
     arrange,
     cell,
     cell_or_reason,
     key_of,
+    moves_of,
     ordered,
+    placed,
     unit_shown,
 )
 from tilewise.lab.study.checks import check_figure
 from tilewise.lab.study.expression import Expression, Missing
-from tilewise.lab.study.moves import moves_of, placed
-from tilewise.lab.study.observations import Bases, Lost, Observation, observe
-from tilewise.lab.study.paths import parsed, reason_of
-from tilewise.lab.study.points import Point
-from tilewise.lab.study.results import Measured, Results
-from tilewise.lab.study.schema import Further, Reference, TableWanted, Value
+from tilewise.lab.study.observations import Bases, Lost, Observation, observe, parsed, reason_of
+from tilewise.lab.study.points import StudyPoint
+from tilewise.lab.study.results import MeasuredPoint, Results
+from tilewise.lab.study.schema import FigureColumn, Further, Reference, Scale, Settings, TableWanted
 from tilewise.lab.study.study import Study, expression, line_of
 
+_MOST_LABELS = 10_000  # combinations of column axes that names are checked against
 
-class Table(msgspec.Struct, kw_only=True):
+
+def name_of(axes: Sequence[str], label: Sequence[Any]) -> str:
+    """`MPI-IO, split` is called MPI_IO_split, 4 of the axis ranks ranks_4; a column without a label value."""
+    parts = []
+    for place, value in enumerate(label):
+        text = re.sub(r"\W+", "_", str(value)).strip("_")
+        bare = isinstance(value, str) and not text[:1].isdigit()
+        parts.append(text if bare or place >= len(axes) else f"{axes[place]}_{text}")
+    return unicodedata.normalize("NFKC", "_".join(parts) or "value")  # as Python spells names
+
+
+def column_names(axes: Sequence[str], labels: Sequence[Sequence[Any]]) -> dict[str, int]:
+    """The place of each column by its name; of two that are called alike, none."""
+    called = [name_of(axes, label) for label in labels]
+    return {name: place for place, name in enumerate(called) if called.count(name) == 1}
+
+
+def check_derived(study: Study, wanted: TableWanted) -> None:
+    """Raises UsageError, before anything runs, for names that no column has and for a title twice.
+
+    Columns that are fields of lines are known only once they are measured: of these only titles are checked.
+    """
+    where = f"{study.path}: tables {wanted.name}"
+    columns = [wanted.columns] if isinstance(wanted.columns, str) else wanted.columns
+    axes = [each for each in columns if isinstance(each, str)]
+    titles = [[each.title] for each in columns if isinstance(each, FigureColumn)]
+    known: list[list[Any]] = titles or [[]]
+    if axes:
+        known = [] if wanted.lines else column_labels(study, axes)
+    certain = bool(known)
+    rows = [wanted.rows] if isinstance(wanted.rows, str) else wanted.rows
+    for each in wanted.also:
+        if [each.title] in known:
+            raise UsageError(
+                f"{where}: two columns are named {each.title!r}{line_of(study.text, each.title)}"
+            )
+        rule = expression(study, each.value, f"tables {wanted.name}, also {each.title!r}")
+        there = {*column_names(axes, known), *rows}
+        lacking = sorted(rule.names - there)
+        if lacking and certain:
+            raise UsageError(
+                f"{rule.where} asks for {lacking[0]!r}; expected one of {', '.join(sorted(there))}"
+            )
+        known = [*known, [each.title]]
+
+
+def column_labels(study: Study, axes: list[str]) -> list[list[Any]]:
+    """Every label that columns over `axes` may have at any scale; none where these are too many."""
+    file = study.file
+    changes = [*file.scales.values(), *(each for run in file.runs for each in run.scales.values())]
+    places: list[Settings | Scale] = [file, *file.runs, *changes]
+    values = []
+    for axis in axes:
+        values_of_axis = [value for place in places for value in place.axes.get(axis, [])]
+        values_of_axis += [run.name for run in study.runs] if axis == "run" else []
+        values.append(list({repr(value): value for value in values_of_axis}.values()))
+    if math.prod(len(each) for each in values) > _MOST_LABELS:
+        return []
+    return [list(label) for label in itertools.product(*values)]
+
+
+def derive_reference(told: Reference, rows: Sequence[str], also: Sequence[Further]) -> Reference:
+    """The source's figures with the same further columns, where it has what these are made of."""
+    columns, values = list(told.columns), [list(line) for line in told.values]
+    for each in also:
+        rule = parsed(each.value)
+        places = column_names([], [label if isinstance(label, list) else [label] for label in columns])
+        if not rule.names <= {*places, *rows}:
+            continue
+        for label, line in zip(told.rows, values, strict=True):
+            scope = dict(zip(rows, label if isinstance(label, list) else [label], strict=False))
+            scope |= {name: line[place] for name, place in places.items()}
+            try:
+                line.append(float(f"{rule.number(scope.__getitem__):.3g}"))
+            except (Missing, UsageError, KeyError):
+                line.append("")
+        columns.append(each.title)
+    return msgspec.structs.replace(told, columns=columns, values=values)
+
+
+class FigureTable(msgspec.Struct, kw_only=True):
     """`cells[i][j]` belongs to `rows[i]`, `columns[j]`: values of the axes `row_names` and `column_names`.
 
     Where columns are figures, `column_names` is empty and `columns` are titles; `units` has one a column. The
@@ -51,14 +137,14 @@ class Table(msgspec.Struct, kw_only=True):
     rows: list[list[Any]]
     columns: list[list[Any]]
     units: list[str]
-    cells: list[list[Cell]]
+    cells: list[list[FigureCell]]
     base: str = ""
     aggregate: str = "median"
     also: list[str] = []
     notes: list[str] = []
     reference: Reference | None = None
 
-    def look(self, row: Any, column: Any) -> Cell:
+    def look(self, row: Any, column: Any) -> FigureCell:
         """The cell of a row and a column, each a value or a list of values; Missing where there is none."""
         return self.cells[self._place(self.rows, row, "row")][self._place(self.columns, column, "column")]
 
@@ -69,14 +155,14 @@ class Table(msgspec.Struct, kw_only=True):
         return labels.index(wanted)
 
 
-def evaluate(results: Results, wanted: TableWanted) -> Table:
+def evaluate(results: Results, wanted: TableWanted) -> FigureTable:
     """The table that is wanted; a cell that cannot be computed holds the reason; without rows, its notes do.
 
     Where columns are both axes and figures, which `check` refuses, the figures are what is shown.
     """
     row_names, where = _list(wanted.rows), f"{results.study.path}: tables {wanted.name}"
     figures = (
-        [each for each in wanted.columns if isinstance(each, Value)]
+        [each for each in wanted.columns if isinstance(each, FigureColumn)]
         if isinstance(wanted.columns, list)
         else []
     )
@@ -101,9 +187,9 @@ def evaluate(results: Results, wanted: TableWanted) -> Table:
         parts = [
             {key_of(row): line[0] for row, line in zip(whole[0], whole[2], strict=True)} for whole in wholes
         ]
-        cells = [[part.get(key_of(row), Cell(reason=NOWHERE)) for part in parts] for row in rows]
+        cells = [[part.get(key_of(row), FigureCell(reason=NOWHERE)) for part in parts] for row in rows]
     missing = lost.sentences()
-    table = Table(
+    table = FigureTable(
         name=wanted.name,
         title=wanted.title or wanted.name,
         row_names=row_names,
@@ -115,16 +201,16 @@ def evaluate(results: Results, wanted: TableWanted) -> Table:
         base=", ".join(f"{name} = {value}" for name, value in wanted.base.items()),
         aggregate=wanted.aggregate,
         notes=[*wanted.notes, *missing] if rows else missing or ["the study has no such point at this scale"],
-        reference=wanted.reference and derived.beside(wanted.reference, row_names, wanted.also),
+        reference=wanted.reference and derive_reference(wanted.reference, row_names, wanted.also),
     )
     for each in wanted.also:
         _add(table, each)
     return table
 
 
-def _add(table: Table, further: Further) -> None:
+def _add(table: FigureTable, further: Further) -> None:
     """A column more, made out of those that are there."""
-    places = derived.names(table.column_names, table.columns)
+    places = column_names(table.column_names, table.columns)
     rule = parsed(further.value)
     for row, line in zip(table.rows, table.cells, strict=True):
         there = {name: line[place] for name, place in places.items()}
@@ -134,7 +220,7 @@ def _add(table: Table, further: Further) -> None:
     table.also.append(further.value)
 
 
-def _made(rule: Expression, row: dict[str, Any], there: dict[str, Cell]) -> Cell:
+def _made(rule: Expression, row: dict[str, Any], there: dict[str, FigureCell]) -> FigureCell:
     """What `rule` makes of the cells that are there; of how many samples is told by the one with fewest."""
     cells = [there[name] for name in rule.names if name in there]
 
@@ -149,29 +235,29 @@ def _made(rule: Expression, row: dict[str, Any], there: dict[str, Cell]) -> Cell
         return rule.number(lambda name: placed(there[name], point, launch) if name in there else row[name])
 
     try:
-        made = Cell(value=rule.number(look), n=min((cell.n for cell in cells), default=0))
+        made = FigureCell(value=rule.number(look), n=min((cell.n for cell in cells), default=0))
     except (Missing, UsageError) as error:
-        return Cell(reason=reason_of(error))
+        return FigureCell(reason=reason_of(error))
     with contextlib.suppress(Missing, UsageError):  # what can be computed of all launches, and not of each
         made.moves = moves_of(moved, cells)
     return made
 
 
-def check(study: Study, points: list[Point], wanted: TableWanted) -> None:
+def check(study: Study, points: list[StudyPoint], wanted: TableWanted) -> None:
     """Raises UsageError, before anything runs, for unknown names and cells that would hold several points."""
     where = f"{study.path}: tables {wanted.name}"
     columns = wanted.columns if isinstance(wanted.columns, list) else [wanted.columns]
     names = [*_list(wanted.rows), *(each for each in columns if isinstance(each, str))]
-    texts = [each.value for each in columns if isinstance(each, Value)]
+    texts = [each.value for each in columns if isinstance(each, FigureColumn)]
     if texts and len(texts) < len(columns):
         raise UsageError(f"{where}: columns are either axes or figures, not both")
     runs = [run for run in study.runs if wanted.runs is None or run.name in wanted.runs]
-    lines = bool(wanted.lines) or any(each.lines for each in columns if isinstance(each, Value))
+    lines = bool(wanted.lines) or any(each.lines for each in columns if isinstance(each, FigureColumn))
     base = wanted.base.get("run")
     read = [run for run in study.runs if run in runs or run.name == base]
     for text in texts or [wanted.value]:
         check_figure(study, text, f"tables {wanted.name}", read, lines)
-    derived.check(study, wanted)
+    check_derived(study, wanted)
     asked = _names(study, wanted.where, wanted.name)
     axes = {"run", *(axis for run in runs for axis in run.axes)}
     everywhere = {"run", *(axis for run in study.runs for axis in run.axes)}
@@ -186,7 +272,9 @@ def check(study: Study, points: list[Point], wanted: TableWanted) -> None:
         return
     seen = []
     for point in points:
-        planned = Measured(key=point.key, run=point.run, axes=point.axes, entries=[], reason=point.reason)
+        planned = MeasuredPoint(
+            key=point.key, run=point.run, axes=point.axes, entries=[], reason=point.reason
+        )
         seen.append(Observation(planned, None, [] if point.reason else [[1.0]], point.reason))
     plain = msgspec.structs.replace(wanted, cell="1" if wanted.cell else "")
     rows = _list(wanted.rows)
@@ -197,7 +285,7 @@ def check(study: Study, points: list[Point], wanted: TableWanted) -> None:
 def _check_base(study: Study, where: str, base: dict[str, Any]) -> None:
     """Raises UsageError where no point of any scale is the base."""
     for name, value in base.items():
-        there = [label[0] for label in derived.labels(study, [name])]
+        there = [label[0] for label in column_labels(study, [name])]
         if there and value not in there:
             place, known = line_of(study.text, "base = "), ", ".join(map(str, there))
             raise UsageError(f"{where}: base: no point has {name} = {value}{place}; it is one of {known}")

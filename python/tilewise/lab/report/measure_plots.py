@@ -1,19 +1,28 @@
-"""Figures of messages: latency and bandwidth over size, every pair of ranks, the model over its points."""
+"""Figures of a measurement: messages and their model, files by ranks and block, memory and products."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tilewise.base.units import rate_text
+from tilewise.base.units import plural, rate_text
 from tilewise.lab.measurement.fit import cost_key, one_operation
 from tilewise.lab.measurement.result import Line, Matrix, Measurement
 from tilewise.lab.report import measured as ask
-from tilewise.lab.report.figures.curves import Axis, Curve, Guide, curves
-from tilewise.lab.report.figures.fields import field
-from tilewise.lab.report.figures.style import Plot
+from tilewise.lab.report.bars import Bar, bars, field
+from tilewise.lab.report.curves import Axis, Curve, Guide, curves
+from tilewise.lab.report.measure_files import (
+    WORDS,
+    beside,
+    beside_text,
+    setting_text,
+    settings,
+    strategy_text,
+)
 from tilewise.lab.report.measure_messages import matrix_table
-from tilewise.lab.report.numbers import percent, size_text, time_text
-from tilewise.machine.model import Cost
+from tilewise.lab.report.measure_node import cache_sizes
+from tilewise.lab.report.style import Plot, ordered
+from tilewise.lab.report.table import percent, significant, size_text, time_text
+from tilewise.machine.model import FittedCurve
 
 _DENSE = 96  # points of a model's curve
 _MOST = 8  # figures of one sort: more are in the tables
@@ -137,7 +146,7 @@ def model_plots(measurement: Measurement) -> Iterator[Plot]:
         yield _model(cost, sorted(points[cost.key]))
 
 
-def _model(cost: Cost, points: list[tuple[int, float]]) -> Plot:
+def _model(cost: FittedCurve, points: list[tuple[int, float]]) -> Plot:
     sizes = [size for size, _ in points if size > 0]
     steps = [0.0]
     if sizes:
@@ -173,3 +182,132 @@ def _model(cost: Cost, points: list[tuple[int, float]]) -> Plot:
 
 def _beta(beta: float) -> str:
     return rate_text(1 / beta, "B/s") if beta > 0 else "∞"
+
+
+_SETTINGS = 4  # settings drawn: more are in the tables
+_BESIDE = 2  # figures of strategies: those with the most
+_BARS = 14
+
+
+def file_plots(measurement: Measurement) -> Iterator[Plot]:
+    """For each setting: write, rewrite and read of all ranks together and of one, as in report 4."""
+    for number, group in enumerate(settings(measurement)[:_SETTINGS], 1):
+        for series, words in WORDS.items():
+            if lines := ask.pick(ask.ran(group), series=series):
+                yield _file_bandwidth(f"files-{number}-{series.replace('_', '-')}", words.capitalize(), lines)
+    yield from _strategies(measurement)
+
+
+def _file_bandwidth(key: str, word: str, lines: list[Line]) -> Plot:
+    """Over ranks, a curve for each block size, or over block sizes where there is one number of ranks."""
+    counts, sizes = (sorted({getattr(line, name) for line in lines}) for name in ("ranks", "bytes"))
+    if len(counts) > 1:
+        across = Axis("ranks", ticks=counts)
+        groups = [(size_text(size), ask.pick(lines, bytes=size)) for size in sizes]
+    else:
+        across = Axis("block size", "bytes", ticks=sizes[:10])
+        groups = [(plural(counts[0], "rank"), lines)]
+    series = []
+    for (name, group), tone in zip(groups, ordered(len(groups)) if len(groups) > 1 else [""], strict=True):
+        points = [(float(line.ranks if len(counts) > 1 else line.bytes), *_rates(line)) for line in group]
+        series.append(Curve(name, points, tone=tone))
+    title = f"{word} bandwidth: {setting_text(lines)}"
+    caption = f"Median; all ranks together, {_blocks(lines)} per rank; vertical bars: 95 % interval."
+    return curves(key, title, caption, series, across, Axis("GB/s", log=False))
+
+
+def _blocks(lines: list[Line]) -> str:
+    counts = sorted({line.blocks for line in lines})
+    return plural(counts[0], "block") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} blocks"
+
+
+def _rates(line: Line) -> tuple[float, float, float, str]:
+    middle, low, high = ask.rates(line)
+    where = f"{plural(line.ranks, 'rank')}, {size_text(line.bytes)}"
+    return middle, low, high, f"{where}: {significant(middle)} GB/s; {ask.hint(line)}"
+
+
+def _strategies(measurement: Measurement) -> Iterator[Plot]:
+    groups = [_by_strategy(ask.ran(group)) for group in beside(measurement)]
+    wanted = sorted((names for names in groups if len(names) > 1), key=lambda names: -len(names))
+    for number, names in enumerate(wanted[:_BESIDE], 1):
+        rows = []
+        for told in list(names.values())[:_BARS]:
+            values = {WORDS[line.series]: _rates(line) for line in told if line.series in WORDS}
+            other = ask.state(told[0]) != told[0].cache
+            rows.append(Bar(strategy_text(told[0]) + f" ({ask.state(told[0])})" * other, values))
+        lines = next(iter(names.values()))
+        cache = f" Cache {lines[0].cache} unless a row says otherwise." if lines[0].cache else ""
+        caption = f"All ranks together; whiskers: 95 % interval of the median.{cache}"
+        yield bars(f"strategies-{number}-bars", beside_text(lines), caption, rows, "GB/s")
+
+
+def _by_strategy(lines: list[Line]) -> dict[tuple[str, str], list[Line]]:
+    return ask.grouped(lines, lambda line: (line.name, line.layout))
+
+
+_NAMES = ("copy", "triad", "read", "write")  # one colour each; threads are told by the dash
+
+
+def node_plots(measurement: Measurement) -> Iterator[Plot]:
+    """Copying in memory, arithmetic, and every operation in memory, where they were measured."""
+    memory = ask.ran(ask.pick(measurement.lines, kind="memory"))
+    copies = ask.pick(memory, name="copy")
+    if copies:
+        yield _memory(measurement, copies, "Memory rate of copying by size and threads")
+    compute = ask.ran(ask.pick(measurement.lines, kind="compute", series="seconds"))
+    if compute:
+        yield _compute(compute)
+    if len(copies) < len(memory):
+        yield _memory(measurement, memory, "Memory rate by size, operation and threads")
+
+
+def _memory(measurement: Measurement, lines: list[Line], title: str) -> Plot:
+    threads = sorted({line.threads for line in lines})
+    series = []
+    for (name, count), group in ask.grouped(lines, lambda line: (line.name, line.threads)).items():
+        colour = _NAMES.index(name) if name in _NAMES else None
+        words = f"{name}, {ask.threads_text(count)}"
+        points = [
+            _point(line, float(line.amount or line.bytes), f"{words}, {size_text(line.bytes)} an array")
+            for line in group
+        ]
+        series.append(Curve(words, points, colour, threads.index(count)))
+    guides = [Guide(f"{name} {size_text(size)}", x=size) for name, size in cache_sizes(measurement)]
+    caption = (
+        "Bytes read and written per second, against bytes touched in a pass; vertical lines: cache sizes."
+    )
+    return curves(
+        "memory-copy" if {line.name for line in lines} == {"copy"} else "memory-curve",
+        title,
+        caption,
+        series,
+        Axis("bytes touched", "bytes"),
+        Axis("GB/s"),
+        guides,
+    )
+
+
+def _compute(lines: list[Line]) -> Plot:
+    threads, types = sorted({line.threads for line in lines}), sorted({line.dtype for line in lines})
+    series = []
+    for (dtype, count), group in ask.grouped(lines, lambda line: (line.dtype, line.threads)).items():
+        words = f"{dtype}, {ask.threads_text(count)}"
+        points = [_point(line, float(line.size), f"{words}, {line.size}²") for line in group]
+        series.append(Curve(words, points, types.index(dtype), threads.index(count)))
+    sizes = sorted({float(line.size) for line in lines})
+    caption = "Products of square matrices; bars or shading: 95 % interval of the median."
+    return curves(
+        "compute-curve",
+        "Arithmetic rate by size, type and threads",
+        caption,
+        series,
+        Axis("rows and columns", ticks=sizes[:10]),
+        Axis("GFLOP/s", log=False),
+    )
+
+
+def _point(line: Line, x: float, words: str) -> tuple[float, float, float, float, str]:
+    middle, low, high = ask.rates(line)
+    unit = "GFLOP/s" if line.unit == "flop" else "GB/s"
+    return x, middle, low, high, f"{words}: {significant(middle)} {unit}; {ask.hint(line)}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewise.base.units import rate_text
-from tilewise.lab.report.figures.style import (
+from tilewise.lab.report.style import (
     DASHES,
     MARKERS,
     MUTED,
@@ -18,7 +18,7 @@ from tilewise.lab.report.figures.style import (
     sheet,
     short,
 )
-from tilewise.lab.report.numbers import finite, significant, size_text, time_text
+from tilewise.lab.report.table import finite, significant, size_text, time_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

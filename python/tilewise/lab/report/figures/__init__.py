@@ -1,1 +1,0 @@
-"""Figures of reports: one house style, curves and heat maps, and what each report draws with them."""
