@@ -1,4 +1,4 @@
-"""The options of each function: the flags of its command. Written by tools/api_options.py."""
+"""The options of each function: the flags of its command. Written by tools/package_tables.py."""
 
 from __future__ import annotations
 

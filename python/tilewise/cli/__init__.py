@@ -133,7 +133,11 @@ def _dispatch(words: list[str], joined: Join | None) -> int:
         print(f"tilewise {__version__}")
         return 0
     name = words[0]
-    if name in ("--complete", "--install-completion", "--show-completion"):
+    if name == "--complete":
+        from tilewise.cli import complete
+
+        return complete.main(words[1:])
+    if name in ("--install-completion", "--show-completion"):
         from tilewise.cli import completion
 
         return completion.main(name, words[1:])

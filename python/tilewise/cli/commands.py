@@ -25,6 +25,16 @@ COMMANDS = {
     "doctor": "check the installation",
 }
 JOBS = tuple(OPERATIONS)
+SUBCOMMANDS = {
+    "measure": {"compare": "compare two measurements"},
+    "study": {
+        "list": "list the built-in studies",
+        "show": "show what a study runs, or its results",
+        "run": "run a study, and show its tables",
+        "compare": "compare two results",
+        "export": "write launches to CSV or Parquet",
+    },
+}
 # The struct whose fields are what a command takes, and its module; jobs have several.
 _DECLARED = {
     "info": ("cli.info", "InfoFlags"),
@@ -86,12 +96,8 @@ def overview() -> str:
 
 def names() -> list[str]:
     """Names of all pages, as the overview has them, subcommands behind their command."""
-    others = [name for name in _DECLARED if name not in COMMANDS]
-    return [
-        each
-        for command in (*COMMANDS, "--install-completion", "--show-completion")
-        for each in (command, *(name for name in others if name.startswith(f"{command} ")))
-    ]
+    commands = (*COMMANDS, "--install-completion", "--show-completion")
+    return [each for command in commands for each in (command, *subcommands(command))]
 
 
 def page_of(name: str) -> Page:
@@ -110,4 +116,4 @@ def page_of(name: str) -> Page:
 
 def subcommands(name: str) -> list[str]:
     """Names of the pages below that of the command `name`."""
-    return [each for each in names() if each.startswith(f"{name} ")]
+    return [f"{name} {each}" for each in SUBCOMMANDS.get(name, {})]

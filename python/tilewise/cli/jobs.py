@@ -12,7 +12,7 @@ import msgspec
 from tilewise.base.declare import JSON, SHOW, Flag, Flags
 from tilewise.base.errors import Interrupted, RunError, TilewiseError, UsageError, VerificationError, clean
 from tilewise.base.units import plural
-from tilewise.cli.parse import parse_fields
+from tilewise.cli.parse import help_was_printed, parse_fields
 from tilewise.cli.streams import Streams, flags_of, replaced, warn, write_file
 from tilewise.engine.request import Listener, Request
 from tilewise.lab.report.progress import progress
@@ -77,6 +77,8 @@ def main(name: str, words: list[str], joined: Join | None) -> int:
     With `joined` this is rank 0 of ranks that exist already.
     """
     begin = time.perf_counter()
+    if help_was_printed(name, declaring(name), words):
+        return 0
     from tilewise.engine.session import session
 
     with session(joined, begin, ending=True) as opened:

@@ -38,13 +38,9 @@ def parse_fields(
     name: str, kinds: Sequence[type[msgspec.Struct]], words: list[str]
 ) -> list[dict[str, Any]] | None:
     """Return the fields of each of `kinds` that `words` give, unchecked; None as `parse` does."""
-    arguments = arguments_of(*kinds)
-    before = words[: words.index("--")] if "--" in words else words
-    if {"--help", "-h"} & set(before):  # anywhere, also behind a flag that still lacks its value
-        from tilewise.cli.help import page
-
-        print(page(name, kinds[0].__doc__ or "", arguments, short="--help" not in before))
+    if help_was_printed(name, kinds, words):
         return None
+    arguments = arguments_of(*kinds)
     try:
         values = read(name, arguments, words)
     except UsageError as error:
@@ -58,6 +54,17 @@ def parse_fields(
             elif word == "auto" and each.default is None and each.choices:
                 given[each.field] = None
     return [values[kind.__name__] for kind in kinds]
+
+
+def help_was_printed(name: str, kinds: Sequence[type[msgspec.Struct]], words: list[str]) -> bool:
+    """Print the help page where `words` ask for it, be it behind a flag that still lacks its value."""
+    before = words[: words.index("--")] if "--" in words else words
+    if not {"--help", "-h"} & set(before):
+        return False
+    from tilewise.cli.help import page
+
+    print(page(name, kinds[0].__doc__ or "", arguments_of(*kinds), short="--help" not in before))
+    return True
 
 
 def read(name: str, arguments: Arguments, words: list[str]) -> Values:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from tilewise.base.declare import FOLDER, JSON, SHOW, Flag, Flags, Value, arguments_of
 from tilewise.base.errors import UsageError, clean
 from tilewise.base.units import plural
+from tilewise.cli.commands import SUBCOMMANDS
 from tilewise.cli.parse import parse
 from tilewise.launch.join import Join
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from tilewise.lab.study.claims import Verdict
     from tilewise.lab.study.compare import ResultsComparison
 
-SUBCOMMANDS = ("list", "show", "run", "compare", "export")
 SCALES = ("tiny", "default", "report")
 
 
@@ -41,7 +41,7 @@ class StudyFlags(Flags, frozen=True, kw_only=True):
             Run one, and show its tables.
     """
 
-    subcommand: Annotated[str, Flag("The subcommand.", choices=SUBCOMMANDS, place=True)]
+    subcommand: Annotated[str, Flag("The subcommand.", choices=tuple(SUBCOMMANDS["study"]), place=True)]
     arguments: Annotated[tuple[str, ...], Flag("Its arguments.", name="ARGUMENT", place=True)] = ()
 
 

@@ -219,14 +219,15 @@ def test_what_killed_callers_left_goes_with_the_next_call() -> None:
     assert not left()
 
 
-def test_options_are_those_of_the_commands() -> None:
+def test_tables_of_the_package_are_what_commands_declare() -> None:
     sys.path.insert(0, str(ROOT / "tools"))
     try:
-        import api_options
+        import package_tables
     finally:
         sys.path.pop(0)
     installed = Path(package.__file__).with_name("api") / "options.pyi"
-    assert installed.read_text(encoding="utf-8") == api_options.formatted()
+    assert installed.read_text(encoding="utf-8") == package_tables.formatted()
+    assert package_tables.COMPLETIONS.read_text(encoding="utf-8") == package_tables.completions()
 
 
 def test_callers_are_type_checked(tmp_path: Path) -> None:

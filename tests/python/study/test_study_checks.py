@@ -65,7 +65,7 @@ STENCIL = 'title = "T"\ncommand = "stencil"\nwords = ["A.npy"]\noutput = "C.npy"
         (MEASURE + 'output = "C.npy"', "measure has no flag -o"),
         (MEASURE + "flags.ranks = '2'", "--ranks belongs to ping and file, not to compute"),
         (MEASURE + "flags.schema = true", "--schema is set by the study itself"),
-        (MEASURE.replace("compute", "nonsense"), "'nonsense' cannot be measured"),
+        (MEASURE.replace("compute", "nonsense"), "KIND 'nonsense' is unknown"),
         (INPUT + 'inputs.A = { shape = "4x4", kind = "zz" }', "inputs.A: --kind 'zz' is unknown"),
         (INPUT + 'inputs.A = { shape = "0x5" }', "inputs.A.shape 0x5 has no elements"),
         (INPUT + 'inputs.A = { shape = "4x4", dtype = "float65" }', "inputs.A: dtype.*float65"),
@@ -282,13 +282,3 @@ def test_lines_that_are_none_are_told(here: InProcess, tmp_path: Path) -> None:
         done = here("study", *words)
         assert done.returncode == 0 and done.stderr.count(said) == 1, done.stderr
     assert here("study", "compare", "b", "b").stderr == ""
-
-
-def test_go_alone(here: InProcess) -> None:
-    Path("s.toml").write_text(JOB)
-    for flag in ("--go", "--per-point"):
-        said = one_message(here("study", "run", "s.toml", flag), 2)
-        assert f"{flag} makes no sense without --submit" in said and f"try: --submit slurm {flag}" in said
-    assert "--submit 'pbs' is unknown; expected one of slurm" in one_message(
-        here("study", "run", "s.toml", "--submit", "pbs"), 2
-    )

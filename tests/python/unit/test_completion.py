@@ -13,7 +13,8 @@ import pytest
 from conftest import HERE, InProcess, Tilewise, one_message
 from tilewise.base.declare import Argument
 from tilewise.cli.commands import COMMANDS, JOBS, Page, names, page_of, subcommands
-from tilewise.cli.completion import SHELLS, offers, place_of, script
+from tilewise.cli.complete import offers
+from tilewise.cli.completion import SHELLS, place_of, script
 from tilewise.lab.study import shipped
 
 FILES = ("A.npy", "B.h5", "page.html", "record.json", "study.toml", "trace.json.gz", "notes", "launches.csv")

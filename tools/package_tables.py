@@ -1,6 +1,7 @@
-"""Writes python/tilewise/api/options.pyi: the flags of each command as types, for editors and type checkers.
+"""Writes what the package has of its own declarations: python/tilewise/api/options.pyi, cli/complete.tsv.
 
-`python tools/api_options.py` writes it; a test compares it with what the commands declare.
+The first has the flags of each command as types, for editors and type checkers; the second has them as the
+shells ask for them on TAB. `python tools/package_tables.py` writes both; tests compare.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ import typing
 from pathlib import Path
 from typing import Any
 
-from tilewise.base.declare import declared
+from tilewise.base.declare import Argument, declared
+from tilewise.cli.commands import names, page_of
+from tilewise.cli.complete import Row
 from tilewise.operations import options_of
 
 ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "python/tilewise/api/options.pyi"
+COMPLETIONS = ROOT / "python/tilewise/cli/complete.tsv"
 COMMANDS = ("multiply", "transpose", "stencil", "svd", "convert", "generate", "norm", "measure")
 LEFT_OUT = ("output", "json", "quiet", "verbose")  # what a function returns, and what it does not print
 ARGUMENTS = {"svd": ("values_only",)}  # which a function declares itself, as its return type depends on them
@@ -38,7 +42,7 @@ TYPES = {
 }
 # Flags of a job whose words are made into something else.
 WORDS = dict.fromkeys(("io", "dtype", "separator", "decimal"), "str")
-HEAD = '''"""The options of each function: the flags of its command. Written by tools/api_options.py."""
+HEAD = '''"""The options of each function: the flags of its command. Written by tools/package_tables.py."""
 
 from __future__ import annotations
 
@@ -112,5 +116,22 @@ def formatted() -> str:
     return str(done.stdout)
 
 
+def completions() -> str:
+    """The table of what each command takes, equal rows of several commands as one."""
+    rows: dict[Row, list[str]] = {}
+    for name in names():
+        for one in page_of(name).arguments.shown():
+            rows.setdefault(_row(one), []).append(name)
+    return "".join(f"{row.line(commands)}\n" for row, commands in rows.items())
+
+
+def _row(one: Argument) -> Row:
+    known = one.choices or (one.value.known() if one.value.known else ())
+    count = 0 if one.kind is bool else 2 if one.rest else 1
+    text = one.help.partition(". ")[0].rstrip(".")
+    return Row(tuple(one.spellings), count, known, one.flag.joined, one.value.endings, text)
+
+
 if __name__ == "__main__":
     TARGET.write_text(formatted(), encoding="utf-8")
+    COMPLETIONS.write_text(completions(), encoding="utf-8")
