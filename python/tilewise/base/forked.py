@@ -53,7 +53,7 @@ def run(
         os.close(reader)
         _work(work, writer, bounds)
     os.close(writer)
-    said = b""
+    received = b""
     try:
         with selectors.DefaultSelector() as selector:
             selector.register(reader, selectors.EVENT_READ)
@@ -65,7 +65,7 @@ def run(
                     continue
                 if not (piece := os.read(reader, 1 << 16)):
                     break
-                said += piece
+                received += piece
     except BaseException:
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
@@ -73,8 +73,8 @@ def run(
     finally:
         os.close(reader)
         _, status = os.waitpid(pid, 0)
-    if said:
-        code, message, advice = msgspec.json.decode(said, type=tuple[int, str, str])
+    if received:
+        code, message, advice = msgspec.json.decode(received, type=tuple[int, str, str])
         raise _KINDS.get(code, RunError)(message, advice)
     if status:
         raise DiedError(

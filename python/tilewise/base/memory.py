@@ -33,10 +33,10 @@ def total_memory(proc: str = _PROC) -> int:
 def shared_memory_room(path: str = "/dev/shm") -> int:
     """Bytes free where MPI keeps shared memory; 0 where there is no such place."""
     try:
-        room = os.statvfs(path)
+        status = os.statvfs(path)
     except OSError:
         return 0
-    return room.f_bavail * room.f_frsize
+    return status.f_bavail * status.f_frsize
 
 
 def _meminfo(proc: str, field: str = "MemAvailable:") -> int | None:

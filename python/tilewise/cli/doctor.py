@@ -208,7 +208,7 @@ def _launcher(worker: launcher.Worker) -> Iterator[Finding]:
     if granted is None:
         yield _ranks(worker, [])
         return
-    yield Finding("Slurm", f"{granted.said()}{', in a step of it' if join.in_step(os.environ) else ''}")
+    yield Finding("Slurm", f"{granted.text()}{', in a step of it' if join.in_step(os.environ) else ''}")
     yield _mpi_type(worker)
     nodes = [node.name for node in granted.nodes[:_MOST]]
     yield _ranks(worker, nodes if len(nodes) > 1 else nodes * 2)

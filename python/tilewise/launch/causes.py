@@ -220,12 +220,12 @@ def _named(address: str) -> str:
 
 def last_words(chatter: Sequence[str]) -> str:
     """The last lines that say something, in one; empty where there are none."""
-    said: list[str] = []
+    words: list[str] = []
     for line in chatter:
         short = " ".join(line.split())
-        if short not in said and not _NOISE.search(short):
-            said.append(short if len(short) <= _WIDTH else f"{short[:_WIDTH]}…")
-    return " / ".join(said[-_LINES:])
+        if short not in words and not _NOISE.search(short):
+            words.append(short if len(short) <= _WIDTH else f"{short[:_WIDTH]}…")
+    return " / ".join(words[-_LINES:])
 
 
 def is_waiting(line: str) -> bool:
@@ -283,8 +283,8 @@ def lost_at_start(outcome: Outcome, start: Start | None) -> TilewiseError:
 
 
 def _words(outcome: Outcome) -> str:
-    said = last_words(outcome.chatter)
-    return f"; the launcher's last output: {said}" if said else ""
+    words = last_words(outcome.chatter)
+    return f"; the launcher's last output: {words}" if words else ""
 
 
 def short_of(outcome: Outcome, message: str) -> RunError:
@@ -296,10 +296,10 @@ def short_of(outcome: Outcome, message: str) -> RunError:
             "ulimit -v unlimited",
         )
     try:
-        room = os.statvfs(_SHARED)
+        status = os.statvfs(_SHARED)
     except OSError:
         return RunError(message, START)
-    free = room.f_bavail * room.f_frsize
+    free = status.f_bavail * status.f_frsize
     if free >= SHARED_OF_RANK * max(outcome.ranks, 2):
         return RunError(message, START)
     return RunError(

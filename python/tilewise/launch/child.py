@@ -117,10 +117,10 @@ def close_streams(child: subprocess.Popen[bytes]) -> None:
 
 def _dismiss(lines: Lines, outcome: Outcome, patience: float) -> None:
     """Ask all ranks to leave a failed job, the one that said so last: it aborts the job if need be."""
-    said = outcome.failed or outcome.signalled
-    if said is None:
+    failure = outcome.failed or outcome.signalled
+    if failure is None:
         lines.dismiss(None, patience)
         return
     for rank in outcome.started.ranks if outcome.started is not None else ():
-        if rank.rank == said.rank:
+        if rank.rank == failure.rank:
             lines.dismiss((rank.host, rank.pid), patience)

@@ -168,13 +168,13 @@ def _guard(front: int, reader: int, lead: str) -> NoReturn:
         os.dup2(3, 0)
         os.dup2(2, 1)  # whoever reads our output does not wait for the guardian
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-        told = b""
+        received = b""
         while piece := os.read(0, _PIECE):
-            told += piece
-            if told.endswith(b"\n"):
-                told = told[told.rfind(b"\n", 0, -1) + 1 :]
-        if told != _DONE:
-            claims = msgspec.json.decode(told.rpartition(b"\n")[0].rpartition(b"\n")[2], type=list[Claim])
+            received += piece
+            if received.endswith(b"\n"):
+                received = received[received.rfind(b"\n", 0, -1) + 1 :]
+        if received != _DONE:
+            claims = msgspec.json.decode(received.rpartition(b"\n")[0].rpartition(b"\n")[2], type=list[Claim])
             words = [lead, last_word(claims)]
             if left := settle(claims):
                 words.append(f"{', '.join(left)} could not be removed")

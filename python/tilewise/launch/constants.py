@@ -123,29 +123,29 @@ class Devices(msgspec.Struct, frozen=True, kw_only=True):
     devices: list[Device] = []
 
 
+def _ask(path: str, flag: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([path, flag], capture_output=True, text=True, timeout=_PATIENCE, check=False)
+
+
 def describe(path: str) -> tuple[dict[str, Any] | None, str]:
     """Return the worker's own description; None, and its last words, where it cannot be started."""
     try:
-        said = subprocess.run(
-            [path, "--describe"], capture_output=True, text=True, timeout=_PATIENCE, check=False
-        )
-        described = json.loads(said.stdout) if said.returncode == 0 else None
+        done = _ask(path, "--describe")
+        described = json.loads(done.stdout) if done.returncode == 0 else None
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None, ""
     if isinstance(described, dict):
         return described, ""
-    return None, "".join(said.stderr.strip().splitlines()[-1:])
+    return None, "".join(done.stderr.strip().splitlines()[-1:])
 
 
 def devices(path: str) -> Devices:
     """Return the graphics processors that the worker at `path` finds here; this opens their driver."""
     try:
-        said = subprocess.run(
-            [path, "--devices"], capture_output=True, text=True, timeout=_PATIENCE, check=False
-        )
-        if said.returncode == 0:
-            return msgspec.json.decode(said.stdout, type=Devices)
-        why = f"the worker ended with {said.returncode} when it looked"
+        done = _ask(path, "--devices")
+        if done.returncode == 0:
+            return msgspec.json.decode(done.stdout, type=Devices)
+        why = f"the worker ended with {done.returncode} when it looked"
     except (OSError, *UNDECODABLE) as error:
         why = f"the worker cannot be asked: {error}"
     except subprocess.TimeoutExpired:

@@ -64,8 +64,8 @@ _EXITS: dict[str, type[TilewiseError]] = {
 def error_of(outcome: Outcome, timeout: float | None, start: Start | None = None) -> TilewiseError | None:
     """The error that `outcome` of `start` means, or None when the run did what it was told and ended well."""
     error = _what_happened(outcome, timeout, start)
-    told = outcome.failed is not None and outcome.failed.kind != "mpi"
-    if isinstance(error, RunError) and start is not None and start.remote and not told:
+    reported = outcome.failed is not None and outcome.failed.kind != "mpi"
+    if isinstance(error, RunError) and start is not None and start.remote and not reported:
         error.message += _where(outcome, error.message)
     return error
 
@@ -114,8 +114,8 @@ def _what_happened(outcome: Outcome, timeout: float | None, start: Start | None)
     if outcome.unstarted is not None:
         return causes.too_late(outcome, f"not all ranks had started after {outcome.unstarted:g} s", start)
     if outcome.signalled is not None and outcome.lost is None:  # else it was we who ended that rank
-        told = outcome.signalled
-        return _killed(outcome, outcome.rank_name(told.rank), told.number, told.phase, start)
+        signalled = outcome.signalled
+        return _killed(outcome, outcome.rank_name(signalled.rank), signalled.number, signalled.phase, start)
     if outcome.hung:
         return RunError(
             "the job finished but its ranks did not end in time, so its result is discarded",
@@ -227,8 +227,8 @@ def _died(outcome: Outcome, start: Start | None) -> TilewiseError:
     message = f"{who} ended with exit code {outcome.returncode}{done}"
     if outcome.started is None:
         return causes.launcher_ended(outcome, message, start)
-    said = causes.last_words(outcome.chatter)
-    printed = f"; last output: {said}" if said else ""
+    words = causes.last_words(outcome.chatter)
+    printed = f"; last output: {words}" if words else ""
     return RunError(message + printed, "run again with -v to see what the ranks printed")
 
 
@@ -288,8 +288,8 @@ def _victim(outcome: Outcome, text: str) -> tuple[str, int | None]:
 def _srun_signal(text: str, rank: int | None) -> int | None:
     """Return the signal of which this rank died, as srun says."""
     numbers = {"Killed": 9, "Terminated": 15, "Segmentation fault": 11, "Aborted": 6}
-    said = (match for match in _SRUN.finditer(text) if int(match[1]) == rank)
-    return next((numbers.get(match[2]) for match in said), None)
+    matches = (match for match in _SRUN.finditer(text) if int(match[1]) == rank)
+    return next((numbers.get(match[2]) for match in matches), None)
 
 
 def _hydra_signal(text: str, begin: int) -> int | None:

@@ -74,10 +74,9 @@ def for_one_node(environment: dict[str, str]) -> None:
 def for_open_mpi(environment: dict[str, str]) -> None:
     """Adds what Open MPI asks of root, who in a container is everybody."""
     if hasattr(os, "geteuid") and os.geteuid() == 0:
-        environment.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
-        environment.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-        environment.setdefault("PRTE_ALLOW_RUN_AS_ROOT", "1")
-        environment.setdefault("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        for name in ("OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"):
+            environment.setdefault(name, "1")
+            environment.setdefault(f"{name}_CONFIRM", "1")
 
 
 def for_other_hosts(environment: Mapping[str, str]) -> list[str]:

@@ -56,8 +56,8 @@ class Beats:
     def __init__(self, deadline: float | None) -> None:
         self._silence = SILENCE if deadline is None else deadline
         self._standstill = STANDSTILL if deadline is None else deadline
-        self._only_told = deadline is None
-        self._told = False
+        self._only_warns = deadline is None
+        self._warned = False
         self._clock = 0.0
         self._looked = time.monotonic()
         self._ranks: dict[int, _Rank] = {}
@@ -72,7 +72,7 @@ class Beats:
         one.beat, one.heard, one.heard_at = beat, self._clock, now
         if beat.moved:
             one.moved, one.moved_at = self._clock, now
-            self._told = False
+            self._warned = False
 
     @property
     def heard(self) -> set[int]:
@@ -94,7 +94,7 @@ class Beats:
             return None
         silent = [one for one in self._ranks.values() if self._clock - one.heard > self._silence]
         still = self._clock - max(one.moved for one in self._ranks.values()) > self._standstill
-        if not silent and (not still or self._told):
+        if not silent and (not still or self._warned):
             return None
         if any(_traced(one.beat) for one in self._ranks.values()):
             for one in self._ranks.values():  # somebody looks at it; whatever stands still waits for that
@@ -104,8 +104,8 @@ class Beats:
 
     def ends(self, hang: Hang) -> bool:
         """Return whether the job ends for that; else it is told once, until some rank moves again."""
-        self._told = True
-        return hang.silent or not self._only_told
+        self._warned = True
+        return hang.silent or not self._only_warns
 
     def _silent(self, silent: list[_Rank]) -> Hang:
         first = min(silent, key=lambda one: one.heard)

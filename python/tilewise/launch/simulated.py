@@ -80,11 +80,11 @@ def start(variant: Variant, cluster: Cluster, dealt: Sequence[str], numbers: boo
     """
     program = find()
     papers: list[Any] = [Paper("platform.xml", cluster.xml), Paper("hosts", "\n".join(dealt) + "\n")]
-    told = environment.for_ranks(os.environ, variant.threads, oversubscribed=False, own_launcher=True)
+    variables = environment.for_ranks(os.environ, variant.threads, oversubscribed=False, own_launcher=True)
     if cluster.counted:
-        told["TILEWISE_SIMULATED_OPERATIONS"] = repr(cluster.operations)
-        told["TILEWISE_SIMULATED_BYTES"] = repr(cluster.bytes)
-    told["TILEWISE_SIMULATED_NUMBERS"] = "yes" if numbers else "no"
+        variables["TILEWISE_SIMULATED_OPERATIONS"] = repr(cluster.operations)
+        variables["TILEWISE_SIMULATED_BYTES"] = repr(cluster.bytes)
+    variables["TILEWISE_SIMULATED_NUMBERS"] = "yes" if numbers else "no"
     settings = [
         *_NETWORK,
         "smpi/privatization:dlopen",
@@ -98,7 +98,7 @@ def start(variant: Variant, cluster: Cluster, dealt: Sequence[str], numbers: boo
     options = [*(f"--cfg={setting}" for setting in settings), "--log=root.thres:error"]
     return Start(
         [shutil.which(_LAUNCHER) or _LAUNCHER, *places, *options, program],
-        told,
+        variables,
         Smpirun(),
         ranks=variant.ranks,
         kept=papers,

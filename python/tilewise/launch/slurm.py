@@ -107,8 +107,8 @@ def mpi_types(srun: str) -> list[str]:
 def down_nodes(environment: Mapping[str, str]) -> list[str]:
     """The nodes of our allocation that Slurm has given up; asked when a job has failed."""
     nodes = environment.get("SLURM_JOB_NODELIST") if in_allocation(environment) else None
-    said = _answer(("scontrol", "-o", "show", "node", nodes)) if nodes else ""
-    return re.findall(r"^NodeName=([\w.-]+) .*? State=\S*(?:DOWN|FAIL)", said, re.MULTILINE)
+    answer = _answer(("scontrol", "-o", "show", "node", nodes)) if nodes else ""
+    return re.findall(r"^NodeName=([\w.-]+) .*? State=\S*(?:DOWN|FAIL)", answer, re.MULTILINE)
 
 
 def lost_a_node(environment: Mapping[str, str]) -> bool:

@@ -73,8 +73,8 @@ class Supervisor:
         name, _, value = self._mark.partition("=")
         self._lines = Lines(value, start.ranks, start.remote, self._line, start.hosts)
         phase = {worker.PHASE: worker.NO_PHASE}
-        told = {**start.environment, **phase, name: value, **self._lines.environment}
-        self._start = msgspec.structs.replace(start, environment=told)
+        variables = {**start.environment, **phase, name: value, **self._lines.environment}
+        self._start = msgspec.structs.replace(start, environment=variables)
         self._joined = start.launcher.joined
         self._program = program
         self._signals = caught
@@ -151,7 +151,7 @@ class Supervisor:
                 selector.register(bell, selectors.EVENT_READ)
             self._lines.listen(selector)
             pidfds = RankPidfds(selector, self._lines)
-            told = watched = False
+            running = watched = False
             try:
                 gone_at: float | None = None
                 while True:
@@ -177,8 +177,8 @@ class Supervisor:
                     elif not watched:
                         watched = True
                         pidfds.watch(self._outcome.started.ranks, child.pid)
-                    if not told:
-                        told = True
+                    if not running:
+                        running = True
                         cleanup.sweep()
                         self._on_running()
                     now = time.monotonic()
@@ -231,7 +231,7 @@ class Supervisor:
     def _too_late(self, now: float, pidfds: RankPidfds) -> bool:
         """Return whether the job is to be ended, for a reason that is in the outcome then."""
         outcome = self._outcome
-        said = outcome.record is not None or outcome.failed is not None or outcome.signalled is not None
+        decided = outcome.record is not None or outcome.failed is not None or outcome.signalled is not None
         if self._ended_by is not None and pidfds.lost is not None:
             outcome.lost = pidfds.lost  # ranks that a signal ends wait for us: this one ended by itself
             return True
@@ -242,7 +242,7 @@ class Supervisor:
             if outcome.outlived:
                 return True
         if self._deadline is not None and now > self._deadline:
-            if said:
+            if decided:
                 outcome.hung = True
             elif not outcome.timed_out:
                 outcome.timed_out = True
@@ -250,7 +250,7 @@ class Supervisor:
                 self._deadline = now + _ANSWER
                 return False
             return True
-        if outcome.started is None and self._start_by is not None and now > self._start_by and not said:
+        if outcome.started is None and self._start_by is not None and now > self._start_by and not decided:
             outcome.unstarted = self._start.patience
             return True
         if self._start.survives:
@@ -258,17 +258,17 @@ class Supervisor:
                 self._beats.forget(pid, host)
             pidfds.gone.clear()
             hang = self._beats.look()
-            if hang is not None and not said and pidfds.lost is not None:  # they could not go on
+            if hang is not None and not decided and pidfds.lost is not None:  # they could not go on
                 outcome.lost = pidfds.lost
                 return True
             if pidfds.lost is not None:
                 return False
         else:
-            if not said and pidfds.left_alone():
+            if not decided and pidfds.left_alone():
                 outcome.lost = pidfds.lost
                 return True
             hang = self._beats.look()
-        if hang is None or said or outcome.timed_out or pidfds.lost is not None:
+        if hang is None or decided or outcome.timed_out or pidfds.lost is not None:
             return False
         if self._beats.ends(hang):
             outcome.hang = hang
@@ -356,8 +356,8 @@ class Supervisor:
         """Return whether a rank of somebody else's launcher waits until we have said why the job failed."""
         outcome = self._outcome
         aborts = outcome.failed is not None and outcome.failed.aborts
-        told = aborts or (outcome.signalled is not None and time.monotonic() >= (self._ended_by or 0))
-        return self._joined and (told or outcome.lost is not None or outcome.hang is not None)
+        known = aborts or (outcome.signalled is not None and time.monotonic() >= (self._ended_by or 0))
+        return self._joined and (known or outcome.lost is not None or outcome.hang is not None)
 
     def _agreed(self) -> bool:
         """Return whether all ranks know how the job ends, and leave by themselves."""

@@ -51,7 +51,7 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
         """Processors of the node with fewest; 0: not said."""
         return min(node.cpus for node in self.nodes)
 
-    def said(self) -> str:
+    def text(self) -> str:
         """`Slurm grants 2 processors on each of 3 nodes`."""
         fewest, most = self.cpus, max(node.cpus for node in self.nodes)
         cpus = plural(most, "processor") if fewest == most else f"{fewest} to {most} processors"

@@ -37,18 +37,8 @@ _PLAIN = re.compile(r"(\d+)(?:x(\d+))?((?::[^:]+){2,4})")
 _MEASURED = re.compile(r"(\d+)(?:x(\d+))?:(.+\.json)((?::[^:]+){0,2})")
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e-?[0-9]+)?)\s*([a-zA-Zµ/]*)")
 _FIRST = re.compile(r"(.+)\[:(\d+)\]")
-_PREFIX = {
-    "": 1.0,
-    "k": 1e3,
-    "K": 1e3,
-    "M": 1e6,
-    "G": 1e9,
-    "T": 1e12,
-    "n": 1e-9,
-    "u": 1e-6,
-    "µ": 1e-6,
-    "m": 1e-3,
-}
+_PREFIX = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_PREFIX |= {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3}
 _MEMORY = 10e9  # bytes a second that a core moves, where nobody says
 _LOOPBACK = 3e-7  # seconds that a message takes within a host
 _EXACT, _NETWORK = 0.02, 0.2  # how far terms of a simulated machine are off, relative

@@ -68,8 +68,8 @@ class Disturbance(msgspec.Struct, kw_only=True):
 
 def words(labels: Iterable[str], oversubscribed: bool = False) -> list[str]:
     """The word that stands for each of `labels`, once and sorted."""
-    said = [*labels, *(["oversubscribed"] if oversubscribed else [])]
-    return sorted({word for label in said for begin, word in _WORDS.items() if label.startswith(begin)})
+    every = [*labels, *(["oversubscribed"] if oversubscribed else [])]
+    return sorted({word for label in every for begin, word in _WORDS.items() if label.startswith(begin)})
 
 
 class _Reading(msgspec.Struct, frozen=True):
@@ -224,7 +224,7 @@ class Watch:
             pressure=self._pressure(),
             runnable=runnable,
             megahertz=None if self._light else self._megahertz(),
-            ceiling=_mean(self._told_of_cores("cpufreq/scaling_max_freq", 1), 1000),
+            ceiling=_mean(self._read_of_cores("cpufreq/scaling_max_freq", 1), 1000),
             throttled=self._throttled(),
         )
 
@@ -266,10 +266,10 @@ class Watch:
 
     def _megahertz(self) -> float | None:
         """The mean of our cores."""
-        told = [
+        texts = [
             host.text_of(self._sys / f"cpu{number}" / "cpufreq" / "scaling_cur_freq") for number in self._cpus
         ]
-        megahertz = [int(text) / 1000 for text in told if text.isdigit()]
+        megahertz = [int(text) / 1000 for text in texts if text.isdigit()]
         if not megahertz:
             number = -1
             for line in host.text_of(self._proc / "cpuinfo").splitlines():
@@ -283,13 +283,13 @@ class Watch:
     def _throttled(self) -> int | None:
         """Return how often cores were slowed down by heat, theirs or their package's; None where unknown."""
         names = ("core_throttle_count", "package_throttle_count")
-        told = [count for name in names for count in self._told_of_cores(f"thermal_throttle/{name}")]
-        return sum(told) if told else None
+        counts = [count for name in names for count in self._read_of_cores(f"thermal_throttle/{name}")]
+        return sum(counts) if counts else None
 
-    def _told_of_cores(self, name: str, most: int = _MOST_ASKED) -> list[int]:
+    def _read_of_cores(self, name: str, most: int = _MOST_ASKED) -> list[int]:
         """Read a number for each of our first cores; empty where there is none, as in virtual machines."""
-        told = (host.text_of(self._sys / f"cpu{number}" / name) for number in sorted(self._cpus)[:most])
-        return [int(text) for text in told if text.isdigit()]
+        texts = (host.text_of(self._sys / f"cpu{number}" / name) for number in sorted(self._cpus)[:most])
+        return [int(text) for text in texts if text.isdigit()]
 
     def _alike(self) -> bool:
         """Return whether our cores are of one kind, as far as the system tells."""

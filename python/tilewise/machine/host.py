@@ -91,16 +91,16 @@ def model_and_flags(path: str = "/proc/cpuinfo") -> tuple[str, frozenset[str]]:
 
     `AMD EPYC (Zen 5)`; archspec's name where the kernel tells none, as on Arm.
     """
-    told: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in text_of(path, 65536).splitlines():
         key, _, value = line.partition(":")
-        if not line.strip() and told:
+        if not line.strip() and fields:
             break  # the first processor's lines end
-        told.setdefault(key.strip(), value.strip())
-    name = told.get("model name", "") or _archspec_name()
-    numbers = told.get("cpu family", ""), told.get("model", "")
-    known = design(told.get("vendor_id", ""), *map(int, numbers)) if all(map(str.isdigit, numbers)) else ""
-    flags = frozenset((told.get("flags") or told.get("Features", "")).split())
+        fields.setdefault(key.strip(), value.strip())
+    name = fields.get("model name", "") or _archspec_name()
+    numbers = fields.get("cpu family", ""), fields.get("model", "")
+    known = design(fields.get("vendor_id", ""), *map(int, numbers)) if all(map(str.isdigit, numbers)) else ""
+    flags = frozenset((fields.get("flags") or fields.get("Features", "")).split())
     return f"{name} ({known})" if known else name, flags
 
 

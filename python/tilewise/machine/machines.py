@@ -83,8 +83,8 @@ def measure_tile(item_bytes: int, threads: int, facts: Facts, worker: str) -> No
     """Measure the tile with the program `worker`, and store it; where it cannot tell, nothing is stored."""
     command = [worker, "--transpose-tile", str(item_bytes), str(threads)]
     try:
-        said = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=True).stdout
-        fastest = json.loads(said)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=True)
+        fastest = json.loads(done.stdout)
         tile = profile.Tile(
             rows=int(fastest["rows"]),
             columns=int(fastest["columns"]),

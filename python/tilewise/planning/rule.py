@@ -41,7 +41,7 @@ def spread(task: Task[Any], work: float, *, all_cores: bool = False) -> Spread:
             "omit -n under mpiexec",
         )
     if facts.granted is not None:
-        why.append(facts.granted.said())
+        why.append(facts.granted.text())
         if not facts.memory_known:
             why.append(f"{bytes_text(facts.memory_available)} of memory per node are assumed")
     ground = where.ground(choices, facts, joined)

@@ -67,13 +67,13 @@ def test_memory_of_a_node() -> None:
 
 
 def test_what_is_granted_is_told() -> None:
-    assert three().said() == "Slurm grants 2 to 4 processors on each of 3 nodes"
+    assert three().text() == "Slurm grants 2 to 4 processors on each of 3 nodes"
     even = {"SLURM_JOB_CPUS_PER_NODE": "2(x3)", "SLURM_MEM_PER_NODE": "1024"}
-    assert three(**even).said() == (
+    assert three(**even).text() == (
         "Slurm grants 2 processors on each of 3 nodes; 1.00 GiB of memory on a node"
     )
     one = granted({"SLURM_JOB_NODELIST": "n1", "SLURM_JOB_CPUS_PER_NODE": "1"}, "n1")
-    assert one is not None and one.said() == "Slurm grants 1 processor on n1"
+    assert one is not None and one.text() == "Slurm grants 1 processor on n1"
 
 
 def test_names_of_hosts() -> None:

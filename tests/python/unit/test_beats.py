@@ -41,19 +41,13 @@ def rank(number: int, moved: bool = True, **more: str) -> Beat:
     return Beat(rank=number, host="n2", pid=100 + number, moved=moved, **more)
 
 
-def test_a_rank_that_is_silent(passing: Pass) -> None:
-    judge = Beats(None)
-    assert passing(judge, 100, rank(0), rank(1)) is None
-    hang = passing(judge, 100, rank(0))
-    assert hang is not None and hang.silent and [beat.rank for beat in hang.ranks] == [1]
-    assert liveness.SILENCE < hang.seconds < liveness.SILENCE + 1.5 and judge.ends(hang)
-
-
-def test_a_deadline_of_ones_own(passing: Pass) -> None:
-    judge = Beats(5)
-    assert passing(judge, 1, rank(0), rank(1)) is None and passing(judge, 4.5, rank(0)) is None
+@pytest.mark.parametrize(("deadline", "seconds"), [(None, liveness.SILENCE), (5, 5)])
+def test_a_rank_that_is_silent(passing: Pass, deadline: float | None, seconds: float) -> None:
+    judge = Beats(deadline)
+    assert passing(judge, 100, rank(0), rank(1)) is None and passing(judge, seconds - 0.5, rank(0)) is None
     hang = passing(judge, 2, rank(0))
-    assert hang is not None and hang.silent and 5 < hang.seconds < 6.5
+    assert hang is not None and hang.silent and [beat.rank for beat in hang.ranks] == [1]
+    assert seconds < hang.seconds < seconds + 1.5 and judge.ends(hang)
 
 
 def test_no_deadline_at_all(passing: Pass) -> None:
@@ -110,6 +104,13 @@ def test_what_others_wait_for(passing: Pass) -> None:
     assert "3 ranks wait for that" in said.message and "file server" in said.advice
 
 
+WAITING = [
+    rank(0, call="MPI_Recv", waits="clock_nanosleep", phase="exchange"),
+    rank(1, call="MPI_Bcast", phase="input"),
+    rank(2, call="MPI_Recv", phase="exchange"),
+]
+
+
 @pytest.mark.parametrize(
     ("hang", "expected"),
     [
@@ -126,17 +127,7 @@ def test_what_others_wait_for(passing: Pass) -> None:
             "9 ranks, such as rank 0 (pid 100 on n2), did not answer, last in output, for 31 s, since ",
         ),
         (
-            Hang(
-                False,
-                [
-                    rank(0, call="MPI_Recv", waits="clock_nanosleep", phase="exchange"),
-                    rank(1, call="MPI_Bcast", phase="input"),
-                    rank(2, call="MPI_Recv", phase="exchange"),
-                ],
-                [],
-                0.0,
-                31.0,
-            ),
+            Hang(False, WAITING, [], 0.0, 31.0),
             "rank 1 (pid 101 on n2) in input (MPI_Bcast), "
             "rank 0 (pid 100 on n2) and rank 2 (pid 102 on n2) in exchange (MPI_Recv); all",
         ),
@@ -149,14 +140,8 @@ def test_what_is_said(hang: Hang, expected: str) -> None:
 
 
 def test_deadlines_as_people_write_them() -> None:
-    assert [parse_deadline(word) for word in ("30s", "2min", "1.5h", "90", "off", "0")] == [
-        30,
-        120,
-        5400,
-        90,
-        0,
-        0,
-    ]
+    words = {"30s": 30, "2min": 120, "1.5h": 5400, "90": 90, "off": 0, "0": 0}
+    assert {word: parse_deadline(word) for word in words} == words
     for word in ("soon", "-3s", "1s", "", "30 parsecs"):
         with pytest.raises(UsageError, match="--deadline"):
             parse_deadline(word)

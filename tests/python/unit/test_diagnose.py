@@ -19,6 +19,8 @@ from tilewise.launch.outcome import Outcome
 from tilewise.launch.signals import Signals, run_kept, watched
 from tilewise.launch.supervise import Supervisor
 
+OTHER = "=   PID 999 RUNNING AT node8"
+STATES = {0: "R", 1: "R", 2: "T", 3: "D"}
 BANNER = ["=   PID 102 RUNNING AT node7", "=   EXIT CODE: 9"]
 STARTED = Started([RankPlace(rank, "node7", 100 + rank) for rank in range(4)])
 
@@ -44,16 +46,8 @@ def test_what_may_be_started_once_more(
 @pytest.mark.parametrize(
     ("code", "chatter", "said"),
     [
-        (
-            9,
-            ["=   PID 102 RUNNING AT node7", "=   EXIT CODE: 9"],
-            r"rank 2 \(pid 102 on node7\) was killed .* 9",
-        ),
-        (
-            11,
-            ["=   PID 999 RUNNING AT node8", "=   KILLED BY SIGNAL: 11"],
-            r"a rank \(pid 999 on node8\) .*SIGSEGV",
-        ),
+        (9, BANNER, r"rank 2 \(pid 102 on node7\) was killed .* 9"),
+        (11, [OTHER, "=   KILLED BY SIGNAL: 11"], r"a rank \(pid 999 on node8\) .*SIGSEGV"),
         (
             137,
             ["mpirun noticed that process rank 3 with PID 0 on node node7 exited on signal 9 (Killed)."],
@@ -63,16 +57,8 @@ def test_what_may_be_started_once_more(
         (-15, [], r"signal 15 \(SIGTERM\)"),
         (137, [], "signal 9"),
         (3, [], "exit code 3"),
-        (16, ["=   PID 102 RUNNING AT node7", "=   EXIT CODE: 16"], "rank 2 .* exit code 16"),
-        (
-            9,
-            [
-                "=   PID 102 RUNNING AT node7",
-                "=   EXIT CODE: 11",
-                "EXIT STRING: Segmentation fault (signal 11)",
-            ],
-            "rank 2 .*SIGSEGV",
-        ),
+        (16, [BANNER[0], "=   EXIT CODE: 16"], "rank 2 .* exit code 16"),
+        (9, [BANNER[0], "=   EXIT CODE: 11", "EXIT STRING: … (signal 11)"], "rank 2 .*SIGSEGV"),
     ],
 )
 def test_who_died(code: int, chatter: list[str], said: str) -> None:
@@ -85,8 +71,8 @@ def test_who_died(code: int, chatter: list[str], said: str) -> None:
     ("outcome", "said", "advised"),
     [
         (
-            {"failed": Failed("io", "C.npy at byte 4096: full", 2, 28)},
-            "rank 2 on node7: C.npy at byte 4096",
+            {"failed": Failed("io", "C.npy at byte 9: full", 2, 28)},
+            "rank 2 on node7: C.npy at byte 9",
             "space",
         ),
         (
@@ -94,11 +80,7 @@ def test_who_died(code: int, chatter: list[str], said: str) -> None:
             "tilewise: rank 2 on node7: C.npy",
             "dmesg",
         ),
-        (
-            {"failed": Failed("io", "C.npy of rank 2 is short", 2)},
-            "tilewise: C.npy of rank 2 is short",
-            "complete",
-        ),
+        ({"failed": Failed("io", "C of rank 2 is short", 2)}, "tilewise: C of rank 2 is short", "complete"),
         ({"failed": Failed("usage", "m", 0)}, "tilewise: m", ""),
         ({"failed": Failed("memory", "m", 1)}, "rank 1 on node7: m", "fewer ranks"),
         ({"failed": Failed("mpi", "m", 0)}, "rank 0 on node7: m", "-v"),
@@ -120,11 +102,7 @@ def test_who_died(code: int, chatter: list[str], said: str) -> None:
             "tilewise plan",
         ),
         (
-            {
-                "timed_out": True,
-                "where": {0: "exchange", 1: "exchange"},
-                "states": {0: "R", 1: "R", 2: "T", 3: "D"},
-            },
+            {"timed_out": True, "where": dict.fromkeys((0, 1), "exchange"), "states": STATES},
             r"rank 2 \(pid 102 on node7\) was stopped .*rank 3 .* disk.*; 2 ranks in exchange",
             "stopped it",
         ),
@@ -220,4 +198,3 @@ def test_kinds_of_errors() -> None:
     done = Done(ranks=[], seconds={})
     assert diagnose.error_of(Outcome(record=done), None) is None
     assert diagnose.error_of(Outcome(record=done, hung=True), None) is not None
-    assert diagnose.error_of(Outcome(timed_out=True), 3.0) is not None

@@ -82,15 +82,8 @@ def test_siblings_count_once(tmp_path: Path) -> None:
 
 
 def test_memory_domains_without_processors_do_not_count(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        {
-            "node/node0/cpulist": "0-1",
-            "node/node1/cpulist": "2-3",
-            "node/node2/cpulist": "",
-            "node/has_cpu": "",
-        },
-    )
+    lists = {"node0/cpulist": "0-1", "node1/cpulist": "2-3", "node2/cpulist": "", "has_cpu": ""}
+    write(tmp_path / "node", lists)
     assert host.numa_nodes({0, 1, 2}, str(tmp_path)) == [{0, 1}, {2}]
     assert host.numa_nodes({0, 1}, str(tmp_path / "nowhere")) == [{0, 1}]
 
@@ -203,46 +196,21 @@ def test_a_slower_blas_is_warned_of(core: str, flags: set[str], warned: bool) ->
     assert all("unset OPENBLAS_CORETYPE" in warning for warning in warnings)
 
 
+OUTER = (
+    "PMI_RANK PMI_FD HYDI_CONTROL_FD MPI_LOCALRANKID OMPI_COMM_WORLD_SIZE PMIX_RANK PMIX_GDS_MODULE "
+    "SLURM_STEP_ID SLURM_PROCID"
+)
+OURS = "PATH PMIX_MCA_gds SLURM_JOB_ID SLURM_TASKS_PER_NODE FI_PROVIDER UCX_TLS HYDRA_LAUNCHER"
+
+
 def test_nothing_of_an_outer_job_reaches_our_own() -> None:
-    outer = {
-        "PATH": "/bin",
-        "PMI_RANK": "0",
-        "PMI_FD": "9",
-        "HYDI_CONTROL_FD": "7",
-        "MPI_LOCALRANKID": "0",
-        "OMPI_COMM_WORLD_SIZE": "1",
-        "PMIX_RANK": "0",
-        "PMIX_MCA_gds": "hash",
-        "PMIX_GDS_MODULE": "hash",
-        "SLURM_STEP_ID": "0",
-        "SLURM_PROCID": "1",
-        "SLURM_JOB_ID": "7",
-        "SLURM_TASKS_PER_NODE": "2",
-        "FI_PROVIDER": "tcp",
-        "UCX_TLS": "tcp",
-        "HYDRA_LAUNCHER": "ssh",
-    }
+    outer = dict.fromkeys([*OUTER.split(), *OURS.split()], "9")
     told = for_ranks(outer, 3, oversubscribed=False, own_launcher=True)
-    assert set(told) == {
-        "PATH",
-        "SLURM_JOB_ID",
-        "SLURM_TASKS_PER_NODE",
-        "SLURM_OVERLAP",
-        "PMIX_MCA_gds",
-        "FI_PROVIDER",
-        "UCX_TLS",
-        "HYDRA_LAUNCHER",
-        "OPENBLAS_NUM_THREADS",
-        "OPENBLAS_THREAD_TIMEOUT",
-        "OMP_NUM_THREADS",
-    }
+    added = {"SLURM_OVERLAP", "OPENBLAS_NUM_THREADS", "OPENBLAS_THREAD_TIMEOUT", "OMP_NUM_THREADS"}
+    assert set(told) == {*OURS.split(), *added}
     assert (told["OPENBLAS_NUM_THREADS"], told["OMP_NUM_THREADS"]) == ("1", "3")
     joined = for_ranks(outer, 1, oversubscribed=True, own_launcher=False)
     assert joined["PMI_FD"] == "9" and joined["MPIR_CVAR_POLLS_BEFORE_YIELD"] == "1"
-
-
-def test_ranks_that_exist_are_not_told_half_a_choice_of_algorithms() -> None:
-    ours = for_ranks({}, 1, oversubscribed=True, own_launcher=True)
-    joined = for_ranks({}, 1, oversubscribed=True, own_launcher=False)
-    assert any("ALGORITHM" in key for key in ours)
+    # Ranks that exist already are not told half a choice of algorithms.
+    assert any("ALGORITHM" in key for key in for_ranks({}, 1, oversubscribed=True, own_launcher=True))
     assert not any("ALGORITHM" in key for key in joined)
