@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from studies import Runner, checked, points, run, study
 from tilewise.base.errors import UsageError
-from tilewise.cli.flags import flags_of
+from tilewise.cli.study_run import flags_of
 from tilewise.lab.study import evaluation, shipped
 from tilewise.lab.study.checks import words_of
 from tilewise.lab.study.claims import Verdict, spelled
