@@ -9,12 +9,13 @@ import numpy
 from conftest import Tilewise
 from scipy import ndimage
 from stencil_cover import SHAPE
-from tilewise.operations.stencil.weights import NAMES, parse_weights
+from tilewise.operations.stencil.weights import BOUNDARIES as KNOWN
+from tilewise.operations.stencil.weights import parse_weights
 
 VALUE = -1.25  # outside, of `constant`
 MODES = {"zero": "constant", "fixed": "constant", "periodic": "wrap"}
 # Each as it is asked for.
-BOUNDARIES = [name.replace(":V", f":{VALUE}") for name in NAMES]
+BOUNDARIES = [name.replace(":V", f":{VALUE}") for name in KNOWN]
 WEIGHTS = {
     f"w{side}.npy": numpy.random.default_rng(side).uniform(-0.5, 1, (side, side)) / (side * side / 3)
     for side in (3, 5, 7, 9)

@@ -60,7 +60,7 @@ def output_of(operation: Operation, target: Target | None, plan: Plan) -> JobOut
         return JobOutput(tempfile.gettempdir(), plan)
     if operation.several:
         return FolderOutput(target, plan, operation)
-    return FileOutput(target, plan, operation.colours)
+    return FileOutput(target, plan, operation)
 
 
 class JobOutput:
@@ -117,6 +117,10 @@ class JobOutput:
     def with_outputs(self, job: Job) -> Job:
         """Return `job` with the regions that the ranks write to."""
         return job
+
+    def staged(self) -> list[tuple[str, str]]:
+        """Paths of the files that were made, of which one in each folder, and what they are called."""
+        return []
 
     def keep_journal(self, job: Job, inputs: Inputs, line: str) -> Job:
         """Return `job`, which has its outputs, with a journal where it keeps one. Raises RunError.
@@ -176,12 +180,13 @@ class FileOutput(JobOutput):
 
     target: Target
 
-    def __init__(self, target: Target, plan: Plan, colours: bool) -> None:
+    def __init__(self, target: Target, plan: Plan, operation: Operation) -> None:
         super().__init__(os.path.dirname(target.path), plan)
         self.target = target
+        self._operation = operation
         last = max(plan.snapshots, default=0)
         names = [snapshot_name(target.name, steps, last) for steps in plan.snapshots]
-        self._targets = [*(find_target(name, colours) for name in names), target]
+        self._targets = [*(find_target(name, operation.colours) for name in names), target]
         shares = grid.rectangles(plan.shape, plan.job.variant.grid, plan.job.variant.remainder)
         self._cut = output.cut_of(target, plan.shape, plan.dtype, shares)
         self._shape = plan.shape
@@ -266,14 +271,20 @@ class FileOutput(JobOutput):
             )
 
     def with_outputs(self, job: Job) -> Job:
-        stencil = job.stencil
-        if stencil is not None:
-            stencil = msgspec.structs.replace(
-                stencil,
-                snapshots=[each.region for each in self.made.named[:-1]],
-                states=[each.region for each in self._states],
-            )
-        return msgspec.structs.replace(job, output=self._first_slice(), stencil=stencil)
+        snapshots, states = self._beside()
+        return self._operation.with_output(job, self._first_slice(), snapshots, states)
+
+    def staged(self) -> list[tuple[str, str]]:
+        of_folder: dict[str, tuple[str, str]] = {}
+        snapshots, states = self._beside()
+        for region in (self._first_slice(), *snapshots, *states):
+            for path in [tile.path for tile in region.tiles if tile.path] or [region.path]:
+                of_folder.setdefault(os.path.dirname(path), (path, region.name))
+        return list(of_folder.values())
+
+    def _beside(self) -> tuple[list[Region], list[Region]]:
+        """Where snapshots go, and raw files between passes."""
+        return [each.region for each in self.made.named[:-1]], [each.region for each in self._states]
 
     def _writes_pieces(self) -> bool:
         made = self.made.result
@@ -374,6 +385,10 @@ class FolderOutput(JobOutput):
             os.path.splitext(piece.file)[0]: self._first_slice(piece, region) for piece, region in pieces
         }
         return self._operation.with_files(job, regions)
+
+    def staged(self) -> list[tuple[str, str]]:
+        first = self._folder.regions[0]  # in a hidden folder, which holds all files
+        return [(os.path.dirname(first.path), os.path.dirname(first.name))]
 
     def _first_slice(self, piece: Piece, region: Region) -> Region:
         """Where the factor goes that is `piece` of one matrix: `region`, or its first slice in there."""

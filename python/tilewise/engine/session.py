@@ -160,7 +160,7 @@ class Session:
             )
             if start.remote:
                 trace.reserve()
-                sent = msgspec.structs.replace(sent, site=site_of(plan, sent, inputs))
+                sent = msgspec.structs.replace(sent, site=site_of(output, sent, inputs))
             if output.begun is not None:
                 left = seconds_left(request.time_limit, os.environ)
                 # Of ranks that exist already, a SIGTERM says that one has died: their launcher ends them all.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from msgspec.structs import replace
+
 from tilewise import files
 from tilewise.base.declare import HOW, Argument, Flag, Value, check, declared
 from tilewise.base.errors import UsageError
@@ -122,6 +124,10 @@ class Operation(Choices, frozen=True, kw_only=True):
     def counts_late(self) -> bool:
         """True where the shapes of `several` files are known when the ranks have finished."""
         return False
+
+    def with_output(self, job: Job, output: Region, snapshots: list[Region], states: list[Region]) -> Job:
+        """Return `job` with where its numbers go; snapshots and files between passes, too."""
+        return replace(job, output=output)
 
     def with_files(self, job: Job, regions: dict[str, Region]) -> Job:
         """Return `job` with where the numbers of `several` files go, by the names of these without `.npy`."""

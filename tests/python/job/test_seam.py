@@ -33,7 +33,7 @@ from tilewise.launch.job import (
 )
 from tilewise.operations import OPERATIONS, options_of
 from tilewise.operations.stencil.options import HALOS
-from tilewise.operations.stencil.weights import NAMES
+from tilewise.operations.stencil.weights import BOUNDARIES
 from tilewise.planning.names import IO
 
 
@@ -81,7 +81,7 @@ def test_both_sides_have_the_same_names(described: dict[str, object]) -> None:
         "svd": ["none", *exchanges_of("svd")],
     }
     assert described["halos"] == list(HALOS)
-    assert set(described["boundaries"]) == {name.partition(":")[0] for name in NAMES}
+    assert set(described["boundaries"]) == {name.partition(":")[0] for name in BOUNDARIES}
     assert described["io"] == list(IO)
     assert described["dtypes"] == list(ITEMSIZE)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import msgspec
+from msgspec.structs import replace
 
 from tilewise.base.declare import HOW, Flag, Value
 from tilewise.base.errors import UsageError
@@ -16,6 +16,7 @@ from tilewise.operations.stencil.weights import BOUNDARIES, NAMES, named_weights
 from tilewise.planning.names import DESCRIBED_ONCE, EXCHANGES, Algorithm, any_count, described, table
 
 if TYPE_CHECKING:
+    from tilewise.files.region import Region
     from tilewise.launch.job import Job
     from tilewise.launch.join import Join
     from tilewise.operations.operation import Inputs
@@ -180,15 +181,17 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
     @classmethod
     def differs(cls, was: Job, job: Job) -> str:
         def asked(job: Job) -> object:
-            return job.stencil and msgspec.structs.replace(
-                job.stencil, snapshot_every=0, snapshots=[], states=[]
-            )
+            return job.stencil and replace(job.stencil, snapshot_every=0, snapshots=[], states=[])
 
         return "the sweeps were others" if asked(was) != asked(job) else ""
 
     @classmethod
     def sweeps(cls, job: Job) -> int | None:
         return job.stencil.steps if job.stencil else None
+
+    def with_output(self, job: Job, output: Region, snapshots: list[Region], states: list[Region]) -> Job:
+        assert job.stencil is not None
+        return replace(job, output=output, stencil=replace(job.stencil, snapshots=snapshots, states=states))
 
     def what_fits(self, refused: Plan, joined: Join | None) -> str:
         from tilewise.operations.stencil.plan import what_fits
