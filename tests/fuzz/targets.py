@@ -26,8 +26,8 @@ from tilewise.base.errors import TilewiseError
 from tilewise.base.owner import part_path
 from tilewise.engine import journal as going_on
 from tilewise.engine.journal import check_of
+from tilewise.files import contents
 from tilewise.files import folder as folders
-from tilewise.files.contents import contents
 from tilewise.files.decoded import unpack
 from tilewise.files.target import find_target
 from tilewise.lab.report import load_results as results

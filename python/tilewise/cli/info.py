@@ -14,7 +14,7 @@ from tilewise.base.errors import UsageError
 from tilewise.base.units import bytes_text, listing, plural, shape_text, share_text
 from tilewise.cli.parse import parse
 from tilewise.cli.streams import warn, write_json
-from tilewise.files.contents import Content, contents
+from tilewise.files import Content, contents
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import MATRIX, extension, format_of, split_input
 from tilewise.files.region import Source
@@ -157,8 +157,7 @@ def _facts(source: Source, stats: bool) -> dict[str, Any]:
         # A folder says nothing about the files in it.
         facts |= _place(next((tile.path for tile in source.tiles if tile.path), source.path))
     if stats:
-        from tilewise.files.reading import binary
-        from tilewise.files.statistics import statistics
+        from tilewise.files.reading import binary, statistics
 
         if source.packed:
             with binary(source) as region:

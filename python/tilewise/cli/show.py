@@ -40,11 +40,11 @@ def main(words: list[str], joined: Join | None) -> int:
         return 0
     from tilewise import files
     from tilewise.cli.streams import warn
-    from tilewise.files.ranges import needed, selection
     from tilewise.files.reading import binary, rows_of
+    from tilewise.files.slices import range_of, rows_needed
 
     name, rows, columns, style = flags.a, flags.rows, flags.columns, flags.read_style
-    most = needed(rows) if rows is not None else None
+    most = rows_needed(rows) if rows is not None else None
     files.require_text(name, style)
     source = files.inspect(name, most, style=style)
     extents = (source.rows, source.columns)
@@ -59,8 +59,8 @@ def main(words: list[str], joined: Join | None) -> int:
             tell()
             _print(corners(region))
         return 0
-    picked = range(extents[0])[selection(rows, extents[0], "row")]
-    across = selection(columns or ":", extents[1], "column")
+    picked = range(extents[0])[range_of(rows, extents[0], "row")]
+    across = range_of(columns or ":", extents[1], "column")
     if not picked:
         return 0
     with binary(source, max(picked) + 1, lost.append) as region:

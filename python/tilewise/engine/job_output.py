@@ -24,8 +24,7 @@ from tilewise.files.formats import format_name
 from tilewise.files.output import Output, Outputs, Run, Temporary, needed_bytes
 from tilewise.files.region import Region, Source, is_encoded, unplaced
 from tilewise.files.room import DECODE_ELSEWHERE, OUTPUT_ELSEWHERE, Room, Want, require_free, rooms
-from tilewise.files.slices import Part, part_of, put_slices
-from tilewise.files.stacks import Selection, dense_steps
+from tilewise.files.slices import Part, Selection, dense_steps, part_of, put_slices
 from tilewise.files.target import (
     Target,
     base_of,

@@ -19,9 +19,9 @@ from tilewise.base.units import listing, plural
 from tilewise.engine.decoding import unchecked
 from tilewise.engine.job_output import JobOutput
 from tilewise.files.formats import format_name
-from tilewise.files.losses import loss_text
 from tilewise.files.region import Region, Source
-from tilewise.files.stacks import whole_shape
+from tilewise.files.slices import whole_shape
+from tilewise.files.style import loss_text
 from tilewise.files.target import Target
 from tilewise.launch.events import Done, RankPlace, SliceDone, Verification
 from tilewise.launch.job import Job, Stack, Variant

@@ -1,18 +1,24 @@
-"""What lies in a file: a matrix is looked at by the module of its format, and found as a `Source`."""
+"""Looks into files by the modules of their formats: a matrix is a `Source`, an array a `Content`."""
 
 from __future__ import annotations
 
 import os
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from tilewise.base.errors import UsageError
+from tilewise.files.checks import number_type
 from tilewise.files.formats import FORMATS, ending_of, extension, format_module, format_of, split_input
 from tilewise.files.generated import parse_name
-from tilewise.files.guard import guarded
 from tilewise.files.region import Source
-from tilewise.files.regular import open_regular, refuse_url, require_utf8
-from tilewise.files.stacks import NoStackError, Selection
+from tilewise.files.regular import guarded, open_regular, refuse_url, require_utf8
+from tilewise.files.slices import NoStackError, Selection
 from tilewise.files.style import PLAIN, Style
+
+if TYPE_CHECKING:
+    import numpy
 
 
 def inspect(
@@ -94,3 +100,47 @@ def require_member(module: ModuleType, name: str, base: str, member: str) -> Non
         raise UsageError(
             f"{name} names {member!r} in {base}, but a {extension(base)} file holds one matrix only"
         )
+
+
+class Content(msgspec.Struct, frozen=True):
+    """An array of a file: `dtype` says what it holds, numbers or not; `layout`, how it is stored."""
+
+    member: str
+    shape: tuple[int, ...]
+    dtype: str
+    layout: str
+    matrix: bool
+
+
+def contents(name: str) -> list[Content]:
+    """List all arrays of the file `name`; none where the format holds one only, or `name` says which one."""
+    if parse_name(name) is not None:
+        return []
+    base, member, part = split_input(name)
+    module = format_module(base)
+    if member or part is not None or not hasattr(module, "contents"):
+        return []
+    path = os.path.abspath(base)
+    if not module.FORMAT.folder:
+        open_regular(path, name)[0].close()
+    with guarded(f"{name} is not a readable {ending_of(base)} file"):
+        found: list[Content] = module.contents(path, name)
+    return found
+
+
+def content(
+    member: str, shape: tuple[int, ...], dtype: numpy.dtype[Any], layout: str, kind: str = ""
+) -> Content:
+    """The array `member`; `kind` is what it holds where its dtype does not tell, such as strings."""
+    try:
+        return Content(
+            member, shape, kind or number_type(dtype, member), layout, not kind and len(shape) == 2
+        )
+    except UsageError:
+        return Content(member, shape, _what(dtype), layout, matrix=False)
+
+
+def _what(dtype: numpy.dtype[Any]) -> str:
+    if dtype.fields is not None:
+        return "records"
+    return {"S": "strings", "U": "strings", "V": "raw bytes", "O": "objects"}.get(dtype.kind, str(dtype))

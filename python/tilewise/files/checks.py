@@ -1,4 +1,4 @@
-"""What every format asks of a header: a number type we know, two dimensions, and a size that can be."""
+"""Checks that every format makes of a header: a number type we know, two dimensions, a possible size."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ PAGE_ALIGNED_FROM = 1 << 20  # bytes of numbers; below, a page of padding would 
 _MEANT = ("scale_factor", "add_offset", "_Unsigned", "valid_range", "valid_min", "valid_max")
 _NO_NUMBERS = ("_FillValue", "missing_value")
 _SHOWN = 20  # names in a message
+MOST_BYTES = 64 << 20  # of one chunk; a thread has three at a time
+MOST_CHUNKS = 1 << 21  # whose places are a list that goes to every rank
 
 
 def is_plain(name: str) -> bool:
-    """Whether a file called so in a manifest lies in the manifest's own folder, and is not the manifest."""
+    """True for a name in a manifest that lies in its own folder, and is not the manifest."""
     return name not in ("", ".", "..", MANIFEST) and not set(name) & set("/\\\0")
 
 
@@ -126,7 +128,7 @@ def pick(name: str, base: str, noun: str, matrices: Sequence[str]) -> str:
 
 
 def missing(name: str, noun: str, member: str, matrices: Sequence[str]) -> UsageError:
-    """What to say when there is no `member`; `matrices` are those that there are."""
+    """The error to raise where there is no `member`; `matrices` are those that there are."""
     there = ", ".join(printable(each) for each in matrices[:_SHOWN]) or "none"
     return UsageError(f"{name} has no {noun} {printable(member)}; its matrices are {there}")
 
@@ -138,7 +140,7 @@ def printable(text: str) -> str:
 
 
 def _is_nan(attributes: Mapping[str, Any], key: str) -> bool:
-    """Whether the attribute is NaN, which means no number, applied or not."""
+    """True where the attribute is NaN, which means no number, applied or not."""
     import numpy
 
     try:

@@ -16,8 +16,8 @@ from tilewise.base.owner import part_path
 from tilewise.base.staging import Staged
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import FORMATS, format_module
-from tilewise.files.guard import guarded
 from tilewise.files.region import Region, Source
+from tilewise.files.regular import guarded
 from tilewise.files.room import require_free
 
 _ATTEMPTS = 100

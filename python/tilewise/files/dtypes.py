@@ -34,7 +34,7 @@ _ALSO = {f"{_LETTERS[dtype.rstrip('0123456789')]}{size}": dtype for dtype, size 
 
 
 def is_integer(dtype: str) -> bool:
-    """Whether `dtype` is one of the signed or unsigned integers."""
+    """True for signed and unsigned integers."""
     return dtype.startswith(("int", "uint"))
 
 

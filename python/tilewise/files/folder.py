@@ -30,7 +30,7 @@ _BYTES_MAX = 1 << 20
 
 
 class Piece(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One file of the folder; `shape` has one extent where the file holds a list of numbers."""
+    """A file of the folder; `shape` has one extent where the file holds a list of numbers."""
 
     file: str
     shape: tuple[int, ...]
@@ -38,7 +38,7 @@ class Piece(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def rows_columns(self) -> tuple[int, int]:
-        """The same as a matrix: a list is one row, and slices lie one above the other."""
+        """Its shape as a matrix: a list is one row, and slices lie one above the other."""
         return math.prod(self.shape[:-1]), self.shape[-1]
 
     @property
@@ -49,7 +49,7 @@ class Piece(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Listing(msgspec.Struct, forbid_unknown_fields=True):
-    """What `manifest.json` says: the version of it, the command that made the folder, and its files."""
+    """The content of `manifest.json`: its version, the command that made the folder, and its files."""
 
     tilewise: int
     command: str
@@ -178,7 +178,7 @@ def create(target: Target, pieces: list[Piece], command: str, identity: str, cut
 
 
 def claim_of(target: Target, pieces: list[Piece], identity: str) -> Claim:
-    """What `create` will make, for whoever clears up after a death in the midst of it."""
+    """Claim what `create` will make, for whoever clears up after a death in the midst of it."""
     part = part_path(target.path, identity)
     undo = within(part, [*(piece.file for piece in pieces), MANIFEST])
     return Claim(target.path, target.name, undo=undo, aside=part + ASIDE)

@@ -50,7 +50,7 @@ def directly(work: Callable[[], None]) -> None:
 
 
 class Output(Staged, kw_only=True):
-    """What will be called `target`, under a hidden name until `name`: full size, waiting for its numbers.
+    """A future `target`, under a hidden name until `name`: of full size, waiting for its numbers.
 
     `regions` are where the numbers go: the part file, the raw file beside it of a format that packs them, or
     tiles in their folder; then `part` is their future manifest, or the `whole` folder. A dataset goes into a
@@ -213,7 +213,7 @@ class Temporary(Staged, kw_only=True):
 
     @property
     def bytes(self) -> int:
-        """Its size."""
+        """Size of the file."""
         return self.region.file_bytes
 
     def make_whole(self) -> None:
@@ -226,7 +226,7 @@ class Temporary(Staged, kw_only=True):
 
 
 class Outputs:
-    """All that one job writes: `named` outputs, the result last, and `temporary` files.
+    """The files that one job writes: `named` outputs, the result last, and `temporary` files.
 
     `again`: an earlier start of the job may have named all but the result already, which ours replace.
     """

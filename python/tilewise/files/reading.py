@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import msgspec
 import numpy
 
 from tilewise.base.errors import UsageError
+from tilewise.files.dtypes import is_integer
 from tilewise.files.formats.text_parsing import Warn, numbers_of_text
 from tilewise.files.region import Region, Source, Tile
 
@@ -78,7 +80,7 @@ def rows_of(region: Region, picked: range) -> Iterator[Array]:
 
 
 def pieces(source: Region, warn: Warn | None = None) -> Iterator[Array]:
-    """All numbers once, as flat arrays of at most 16 MiB, in the order they are stored in.
+    """Yield all numbers once, as flat arrays of at most 16 MiB, in the order they are stored in.
 
     `warn` hears what those of a text lost.
     """
@@ -150,7 +152,7 @@ def tile_numbers(region: Region, tile: Tile) -> Array:
 
 
 def _ragged(region: Region) -> bool:
-    """Whether tiles side by side may have different rows."""
+    """True where tiles side by side may have different rows."""
     return len({tile.rows for tile in region.tiles}) * len({tile.columns for tile in region.tiles}) != len(
         region.tiles
     )
@@ -168,3 +170,44 @@ def _require_file(region: Region) -> None:
             f"{region.name} has no file to show",
             f"tilewise generate -o A.npy --shape {region.rows}x{region.columns}",
         )
+
+
+class Statistics(msgspec.Struct, frozen=True):
+    """Over the finite numbers, null where there are none; `min` and `max` of complex ones are magnitudes."""
+
+    min: float | int | None
+    max: float | int | None
+    mean: float | list[float] | None
+    non_finite: int
+
+
+def statistics(region: Region, warn: Warn | None = None) -> Statistics:
+    """Reads all numbers of a region, binary or text, once; `warn` hears what those of a text lost."""
+    low: float | int | None = None
+    high: float | int | None = None
+    total: complex = 0.0
+    count = bad = 0
+    for piece in pieces(region, warn):
+        numbers = piece
+        if not is_integer(region.dtype):
+            finite = numpy.isfinite(piece)
+            numbers = piece if finite.all() else piece[finite]
+            bad += piece.size - numbers.size
+        if numbers.size == 0:
+            continue
+        sizes = numpy.abs(numbers) if numbers.dtype.kind == "c" else numbers
+        smallest, largest = sizes.min().item(), sizes.max().item()
+        low = smallest if low is None else min(low, smallest)
+        high = largest if high is None else max(high, largest)
+        wide = numpy.complex128 if numbers.dtype.kind == "c" else numpy.float64
+        # Of huge numbers the sum overflows where the mean does not: sum the parts of the mean instead.
+        with numpy.errstate(over="ignore"):
+            part = numbers.mean(dtype=wide).item()
+        total = total + (part - total) * (numbers.size / (count + numbers.size)) if count else part
+        count += numbers.size
+    mean: float | list[float] | None = None
+    if count:
+        mean = [total.real, total.imag] if region.dtype.startswith("complex") else total.real
+        if isinstance(mean, float) and not math.isfinite(mean):
+            mean = None
+    return Statistics(low, high, mean, bad)

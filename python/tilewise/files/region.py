@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import msgspec
@@ -11,10 +12,11 @@ from tilewise.files.slices import Part
 from tilewise.files.style import Style
 
 Rectangle = tuple[tuple[int, int], tuple[int, int]]  # rows and columns [begin, end)
+_ASIDE = ("path", "name", "transposed", "format", "notes", "warnings")  # what may differ, or is looked at
 
 
 class Tile(msgspec.Struct, frozen=True, kw_only=True):
-    """One rectangle of a matrix, in a file of its own: rows and columns [begin, end).
+    """A rectangle of a matrix, in a file of its own: rows and columns [begin, end).
 
     `strides` are the numbers in the file from one row to the next, and from one column to the next; (0, 0) is
     without gaps, in the region's order. Without a `path` each number is the region's `fill`.
@@ -44,7 +46,7 @@ class Tile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """What undoes a step of packing, by name; `item` is the bytes of the numbers that it works on."""
+    """A step that undoes packing, by name; `item` is the bytes of the numbers that it works on."""
 
     name: str
     item: int = 1
@@ -76,12 +78,12 @@ class Chunks(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def turned(self) -> Chunks:
-        """Those of a column as those of the row that it also is."""
+        """A column seen as the row that it also is."""
         return msgspec.structs.replace(self, shape=self.shape[::-1], steps=self.steps[::-1])
 
 
 class Region(msgspec.Struct, frozen=True, kw_only=True):
-    """One matrix, as the worker is told about it (`docs/reference/seam.md`).
+    """A matrix, as the worker is told about it (`docs/reference/seam.md`).
 
     `rows` and `columns` are the file's own; `transposed` says that the operation wants the transpose.
     `file_bytes` is the size the file must have (-1: do not check). With a `generator` there is no file and
@@ -122,7 +124,7 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tabs_are_fields(self) -> bool:
-        """Whether a line of nothing but tabs is one of numbers, which all are missing."""
+        """True where a line of nothing but tabs is one of numbers, which all are missing."""
         return self.separator == "\t" and bool(self.missing)
 
     @property
@@ -173,11 +175,11 @@ class New(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def array_shape(self) -> tuple[int, ...]:
-        """That of the array in the file."""
+        """Shape of the array in the file."""
         return self.extents or self.shape
 
     def region(self, **facts: Any) -> Region:
-        """Where its numbers go: row by row into `path` unless `facts` say otherwise."""
+        """Place the numbers row by row in `path`, unless `facts` say otherwise."""
         where = {"path": self.path, "name": self.name, "dtype": self.dtype}
         return Region(rows=self.shape[0], columns=self.shape[1], **where | facts)
 
@@ -220,7 +222,7 @@ class Source(Region, frozen=True, kw_only=True):
 
     @property
     def turned(self) -> Source:
-        """A column as the row that it also is."""
+        """A column seen as the row that it also is."""
         tiles = [
             msgspec.structs.replace(tile, rows=tile.columns, columns=tile.rows, strides=tile.strides[::-1])
             for tile in self.tiles
@@ -236,14 +238,47 @@ class Source(Region, frozen=True, kw_only=True):
 
     @property
     def packed(self) -> bool:
-        """Whether its numbers lie in no file as they are, binary or as text."""
+        """True where its numbers lie in no file as they are, binary or as text."""
         return self.encoded or self.chunks is not None
 
     def region(self) -> Region:
-        """What the worker is told."""
+        """The Region that the worker is told."""
         return Region(**{name: getattr(self, name) for name in Region.__struct_fields__})
 
 
 def is_encoded(region: Region) -> bool:
-    """Whether its numbers must be decoded before ranks can read them."""
+    """True where the numbers must be decoded before ranks can read them."""
     return isinstance(region, Source) and region.encoded
+
+
+def are_transposes(left: Region, right: Region) -> bool:
+    """True where both are the same numbers of one file, or of one generator, and just one is transposed.
+
+    Numbers that lie column by column are those of the transpose row by row: a row-order and a column-order
+    matrix at one place of one file are the same too.
+    """
+    first, second = _by_rows(left), _by_rows(right)
+    return first.transposed != second.transposed and _lies(first) == _lies(second)
+
+
+def _by_rows(region: Region) -> Region:
+    """View a matrix that lies column by column, whole in one file, as its transpose row by row."""
+    if region.order == "C" or region.tiles or region.chunks is not None or region.encoding != "binary":
+        return region
+    turned = {"order": "C", "transposed": not region.transposed}
+    return msgspec.structs.replace(region, rows=region.columns, columns=region.rows, **turned)
+
+
+def _lies(region: Region) -> list[Any]:
+    """Everything that says which numbers these are."""
+    facts = [getattr(region, name, None) for name in type(region).__struct_fields__ if name not in _ASIDE]
+    return [_file(region.path), *facts]
+
+
+def _file(path: str) -> Any:
+    """A file by itself, whatever it is called; by its name where it cannot be asked."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return path
+    return found.st_dev, found.st_ino

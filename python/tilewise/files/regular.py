@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import os
 import re
 import stat
-from typing import BinaryIO
+import warnings
+from collections.abc import Iterator
+from typing import BinaryIO, TypeVar
 
-from tilewise.base.errors import UsageError
+from tilewise.base.errors import DISK_ERRORS, Interrupted, TilewiseError, UsageError, disk_failure, one_line
+
+_Kind = TypeVar("_Kind", bound=BaseException)
 
 
 def open_regular(path: str, name: str) -> tuple[BinaryIO, int]:
@@ -42,7 +47,7 @@ class Bounded(io.BufferedReader):
         self._size = os.fstat(self.fileno()).st_size
 
     def read(self, count: int | None = -1, /) -> bytes:
-        """As any file does, whatever is asked for."""
+        """Read at most `count` bytes, or the rest, whatever is asked for."""
         left = max(0, self._size - self.tell())
         return super().read(left if count is None or count < 0 else min(count, left))
 
@@ -63,7 +68,7 @@ def require_regular(mode: int, name: str) -> None:
 
 
 def cannot_read(error: OSError, path: str, name: str) -> UsageError:
-    """What to tell the user when `path` cannot be opened."""
+    """The error to raise when `path` cannot be opened."""
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         if os.path.islink(path):
             return UsageError(f"{name} is a link to {os.readlink(path)}, which does not exist")
@@ -98,3 +103,37 @@ def _neighbour(path: str) -> str:
     except OSError:
         return ""
     return os.path.join(folder, near[0]) if near else ""
+
+
+@contextlib.contextmanager
+def guarded(what: str) -> Iterator[None]:
+    """Around code that reads a foreign file; `what` begins the sentence: "A.h5 is not a readable .h5 file".
+
+    Our own errors pass, an interruption above all, also when a library has wrapped it in its own error. A
+    full disk is a RunError. Libraries' warnings about odd files are silenced: what matters is checked.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except TilewiseError:
+        raise
+    except Exception as error:  # a hostile file makes a library raise nearly anything
+        if (interruption := _found(error, Interrupted)) is not None:
+            raise interruption from None
+        reason = one_line(error)
+        if _found(error, MemoryError) or re.search("alloc", reason, re.IGNORECASE):  # libraries of C say that
+            raise UsageError(
+                f"{what}, or it takes more memory to unpack than there may be: {reason}",
+                "a larger --memory, where you trust the file",
+            ) from None
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+            raise disk_failure(what, error) from None
+        raise UsageError(f"{what}: {reason}") from None
+
+
+def _found(error: BaseException | None, kind: type[_Kind]) -> _Kind | None:
+    """The first of that kind among an error and those that it hides."""
+    while error is not None and not isinstance(error, kind):
+        error = error.__cause__ or error.__context__
+    return error

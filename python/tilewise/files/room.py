@@ -24,7 +24,7 @@ class Want(msgspec.Struct, frozen=True):
 
 
 class Room(msgspec.Struct, frozen=True):
-    """What all that is wanted of one file system needs together; `free` is None where it does not say.
+    """The need of all that is wanted of one file system; `free` is None where it does not say.
 
     `advice`: what to do where it has too little.
     """
@@ -37,7 +37,7 @@ class Room(msgspec.Struct, frozen=True):
     advice: str = OUTPUT_ELSEWHERE
 
     def text(self) -> str:
-        """Both numbers, for people."""
+        """Describe the need, and what is left."""
         said = f"{'at least ' if self.grows else ''}{bytes_text(self.needed)} in {self.folder}"
         return said if self.free is None else f"{said}, of {bytes_text(self.free)} left"
 
@@ -52,7 +52,7 @@ class Room(msgspec.Struct, frozen=True):
 
 
 def rooms(wants: Iterable[Want], advice: str = OUTPUT_ELSEWHERE) -> list[Room]:
-    """One for each file system, where anything is wanted there, with that `advice`."""
+    """Add up what is wanted of each file system, with that `advice`."""
     of_device: dict[int, Room] = {}
     for want in wants:
         device = os.stat(want.folder).st_dev

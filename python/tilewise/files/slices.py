@@ -1,14 +1,19 @@
-"""Which matrix of an array a name means: `A.npy[3]`, `A.h5:/x[:,5,:]`; an array of one dimension is a column.
+"""Matrices in arrays: `A.npy[3]`, `A.h5:/x[:,5,:]`; an array of one dimension is a column.
 
 shape (4, 3, 5), row by row:    [2] lies in one piece        [:,1] has gaps, so it is copied out first
     ┌───── 3×5 ─────┐┌── … ──┐         rows 0, 1, 2, 3:  · ▇ · | · ▇ · | · ▇ · | · ▇ ·
+
+A stack is an array whose slices along some axes are matrices, each of which something is done with: along
+axis 0 four of 3×5, 15 numbers from one to the next; along axis 1 three of 4×5, 5 numbers apart, with gaps.
+Ranges pick rows and columns of a matrix as people write them: `100:200`, `-10:`, `7`.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import msgspec
@@ -17,7 +22,6 @@ from tilewise.base.errors import UsageError
 from tilewise.base.units import plural
 from tilewise.files.checks import require_shape
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.stacks import Selection, Slices, dense_steps, places_of, slice_name, write_slices
 
 if TYPE_CHECKING:
     import numpy
@@ -25,10 +29,11 @@ if TYPE_CHECKING:
     from tilewise.files.region import Region
 
 _PANEL = 32 << 20  # bytes
+_RANGE = re.compile(r"\s*(-?[0-9]{1,18})?\s*:\s*(-?[0-9]{1,18})?\s*|\s*-?[0-9]{1,18}\s*")
 
 
 class ManyDimensionsError(UsageError):
-    """What was to be a matrix has more dimensions, of extents `shape`; `first_slice` is the name of one."""
+    """More dimensions, of extents `shape`, than a matrix has; `first_slice` is the name of a slice."""
 
     def __init__(self, message: str, shape: tuple[int, ...], first_slice: str) -> None:
         super().__init__(message, f"name a slice of it: {first_slice}")
@@ -54,7 +59,7 @@ class Part(msgspec.Struct, frozen=True):
 
     @property
     def is_list(self) -> bool:
-        """Whether it has one dimension, so that it could also be a row."""
+        """True for one dimension, so that it could also be a row."""
         return self.index.count(None) == 1
 
     def slice_name(self, name: str) -> str:
@@ -72,13 +77,13 @@ class Part(msgspec.Struct, frozen=True):
         return tuple(next(of_matrix) if each is None else each for each in self.index)
 
     def of_matrix(self, extents: Sequence[int]) -> tuple[int, int]:
-        """Of a number for each dimension of the array those of the matrix's rows and columns."""
+        """Pick the entries of rows and columns from a number for each dimension of the array."""
         high, *wide = (extent for extent, each in zip(extents, self.index, strict=True) if each is None)
         return high, wide[0] if wide else 1
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know of it."""
+        """Notes for the user."""
         if self.is_list:
             return ("one dimension, taken as a column",)
         if self.in_one_piece:
@@ -174,7 +179,7 @@ def copy_out(
 
 
 def write_part(part: Part, array: Any, out: BinaryIO, changed: Callable[[Any], Any] | None = None) -> None:
-    """The same for an array that is there, of the shape of `part`."""
+    """Write the part of `array`, which is there, row by row or column by column; see `write_matrix`."""
     if part.slices is not None:
         item = array.dtype.itemsize
         write_slices(array.__getitem__, part.shape, part.index, part.slices, item, out, changed)
@@ -260,7 +265,7 @@ def _block(part: Part, chunks: Sequence[int], itemsize: int) -> tuple[int, int]:
 
 
 def _index(brackets: str, shape: tuple[int, ...], name: str) -> list[int | None]:
-    """A number or None for each dimension; what is not named is whole."""
+    """Parse a number or None for each dimension; what is not named is whole."""
     fields = [field.strip() for field in brackets.split(",")]
     index: list[int | None] = []
     for field in fields:
@@ -307,3 +312,186 @@ def _not_a_matrix(
         left,
         f"{bare}[{','.join(['0'] * (len(shape) - 2))}]",
     )
+
+
+class NoStackError(UsageError):
+    """Too few dimensions for a stack of matrices."""
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """A request for a part of an array: what stands in brackets behind its name, and the axes of a stack."""
+
+    brackets: str | None = None
+    axes: tuple[int, ...] = ()
+
+
+class Slices(msgspec.Struct, frozen=True):
+    """The places of the slices of a stack, of which a Part is the first.
+
+    There are so many as `extents` along each of `axes`, which are counted in what brackets leave of the
+    array, and are its dimensions `places`. From one slice to the next there are `steps` numbers.
+    """
+
+    axes: tuple[int, ...]
+    places: tuple[int, ...]
+    extents: tuple[int, ...]
+    steps: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.extents)
+
+
+def parse_axes(word: str, flag: str = "--each") -> tuple[int, ...]:
+    """The axes that `0` or `0,1` means; UsageError for all else."""
+    try:
+        axes = tuple(int(each) for each in word.split(","))
+    except ValueError:
+        raise UsageError(f"{flag} expects an axis such as 0, or several such as 0,1, not {word!r}") from None
+    return axes
+
+
+def places_of(axes: tuple[int, ...], left: Sequence[int], name: str) -> tuple[int, ...]:
+    """The places among `left`, an array's dimensions, that `axes` are, in ascending order; UsageError."""
+    said = f"--each {','.join(map(str, axes))}"
+    count = len(left)
+    for axis in axes:
+        if not -count <= axis < count:
+            raise UsageError(f"{said}: {name} has {plural(count, 'dimension')}, counted from 0")
+    found = sorted({axis % count for axis in axes})
+    if len(found) < len(axes):
+        raise UsageError(f"{said} names an axis twice")
+    if count - len(found) < 2:
+        raise NoStackError(
+            f"{said} makes no sense: {name} has {plural(count, 'dimension')}, and a stack of matrices has "
+            f"{2 + len(found)}",
+            "omit --each" if count <= 2 else "",
+        )
+    return tuple(found)
+
+
+def dense_steps(extents: Sequence[int], matrix: int) -> tuple[int, ...]:
+    """Steps of slices of `matrix` numbers (or bytes) that lie one behind the other."""
+    return tuple(matrix * math.prod(extents[place + 1 :]) for place in range(len(extents)))
+
+
+def whole_shape(extents: Sequence[int], axes: Sequence[int], rows: int, columns: int) -> tuple[int, ...]:
+    """The shape of an array whose slices along `axes` are `rows` × `columns` matrices."""
+    shape = [rows, columns]
+    for axis, extent in zip(axes, extents, strict=True):
+        shape.insert(axis, extent)
+    return tuple(shape)
+
+
+def slice_name(name: str, index: Sequence[int | None], slices: Slices) -> str:
+    """`A.npy[:,*]`: `name`, which may have brackets, with a star for each number that a slice has."""
+    fields = [":" if fixed is None else str(fixed) for fixed in index]
+    for place in slices.places:
+        fields[place] = "*"
+    while fields[-1] == ":":
+        fields.pop()
+    bare = name[: name.rindex("[")] if name.endswith("]") else name
+    return f"{bare}[{','.join(fields)}]"
+
+
+def write_slices(
+    read: Callable[[tuple[int | slice, ...]], Any],
+    shape: Sequence[int],
+    index: Sequence[int | None],
+    slices: Slices,
+    item: int,
+    out: BinaryIO,
+    changed: Callable[[Any], Any] | None = None,
+    together: int = 1,
+) -> None:
+    """Writes all slices, one behind the other, each row by row and little-endian, `changed` before.
+
+    `read` has the numbers for an index of the array of `shape`, without the dimensions that are fixed; along
+    the first axis of the stack so many are best read `together`. `item`: bytes of a number.
+    """
+    import numpy
+
+    chosen: list[int | slice] = [slice(None) if fixed is None else fixed for fixed in index]
+    for place in slices.places:
+        chosen[place] = slice(None)
+    first, extent = slices.places[0], slices.extents[0]
+    others = math.prod(
+        shape[place] for place, each in enumerate(chosen) if place != first and isinstance(each, slice)
+    )
+    high = together * max(1, _PANEL // max(1, together * others * item))
+    for begin in range(0, extent, high):
+        chosen[first] = slice(begin, min(begin + high, extent))
+        view = numpy.moveaxis(read(tuple(chosen)), slices.axes, range(len(slices.axes)))
+        for panel in _panels(view, len(slices.axes)):
+            done = panel if changed is None else changed(panel)
+            out.write(numpy.ascontiguousarray(done, done.dtype.newbyteorder("<")).data)
+
+
+def _panels(view: Any, stacked: int) -> Iterator[Any]:
+    """`view` in pieces of a bounded size, in the sequence of its numbers."""
+    if view.nbytes <= 2 * _PANEL:
+        yield view
+        return
+    for place in itertools.product(*(range(extent) for extent in view.shape[:stacked])):
+        matrix = view[place]
+        high = max(1, _PANEL // max(1, matrix[:1].nbytes))
+        for row in range(0, matrix.shape[0], high):
+            yield matrix[row : row + high]
+
+
+def parse_range(text: str, flag: str) -> str:
+    """`text` where it is a range without a step, or one number; else a UsageError that names `flag`."""
+    if _RANGE.fullmatch(text):
+        return text
+    why = ", and steps are not taken" if text.count(":") == 2 else ""
+    raise UsageError(f"{flag} expects FROM:TO such as 100:200, :50, -10: or 7, not {text!r}{why}")
+
+
+def range_of(text: str, extent: int, what: str) -> slice:
+    """The slice that `text` means, a step allowed; one number picks one row or column. UsageError for none.
+
+    Ends beyond the matrix are kept, as Python keeps them.
+    """
+    fields = text.split(":")
+    try:
+        numbers = [int(field) if field.strip() else None for field in fields]
+    except ValueError:
+        numbers = []
+    if not 1 <= len(numbers) <= 3 or (len(numbers) == 3 and numbers[2] == 0) or numbers == [None]:
+        raise UsageError(f"{text!r} is not a range of {what}s; write 3, 0:5, -2: or ::10")
+    if len(numbers) == 1:
+        index = numbers[0]
+        assert index is not None
+        if not -extent <= index < extent:
+            raise UsageError(f"there is no {what} {index}: the matrix has {extent} {what}s, counted from 0")
+        index %= extent
+        return slice(index, index + 1)
+    return slice(*numbers)
+
+
+def rows_needed(text: str | None) -> int | None:
+    """Count the rows from the top that tell which ones `text` means; None where that takes them all."""
+    fields = [field.strip() for field in (text or "").split(":")]
+    if len(fields) > 3 or not all(field.isdecimal() for field in fields if field):
+        return None
+    begin, *more = [int(field) if field else None for field in fields]
+    if not more:
+        return None if begin is None else begin + 1
+    return more[0] if more[0] is not None and more[0] > (begin or 0) else None
+
+
+def taken(text: str | None, extent: int, what: str, name: str) -> tuple[int, int, str]:
+    """The first row or column that `text` means, one past the last, and a warning if the matrix has fewer.
+
+    None means all. UsageError where nothing is left of the matrix `name`.
+    """
+    if text is None:
+        return 0, extent, ""
+    asked = range_of(text, extent, what)
+    begin, end, _ = asked.indices(extent)
+    has = f"{name} has {plural(extent, what)}"
+    if begin >= end and extent > 0:
+        raise UsageError(f"--{what}s {text} takes no {what}s: {has}", f"--{what}s FROM:TO, counted from 0")
+    beyond = any(each is not None and not -extent <= each <= extent for each in (asked.start, asked.stop))
+    said = f"--{what}s {text} takes {plural(end - begin, what)}, from {begin} on: {has}"
+    return begin, end, said if beyond else ""

@@ -10,6 +10,7 @@ import msgspec
 
 from tilewise.base.declare import HOW, Flag, Flags, Value
 from tilewise.base.errors import UsageError
+from tilewise.base.units import plural
 
 _NAMED = {"tab": "\t", r"\t": "\t", "space": " ", "blank": " "}
 _MARK = rf"(?:{'|'.join(map(re.escape, _NAMED))}|.)"
@@ -20,7 +21,7 @@ LONGEST_WORD = 11  # characters: no more than the shortest type of number may ta
 
 
 class Style(msgspec.Struct, frozen=True):
-    """How one text is read, or written; None is what its first lines say, or what its extension means.
+    """The way in which one text is read, or written; None is what its first lines or its extension mean.
 
     `missing` are words in the place of a number that is missing, and an empty field is one too where there
     are any; NaN is written as the first.
@@ -119,3 +120,13 @@ class TextFlags(Flags, frozen=True, kw_only=True):
     def read_style(self) -> Style:
         """How texts are read."""
         return Style(self.header_rows, self.separator.read, self.decimal.read, self.missing)
+
+
+def loss_text(kind: str, count: int, line: int, column: int, dtype: str) -> str:
+    """Say what was lost, in one sentence behind a file's name; the place is that of the first number."""
+    where = f"the first is in line {line}, column {column}"
+    verb = "was" if count == 1 else "were"
+    if kind == "rounded":
+        advice = "" if dtype.startswith("complex") else "; convert --dtype int64 keeps integers exact"
+        return f"{plural(count, 'integer')} beyond 2^53 {verb} rounded to {dtype}; {where}{advice}"
+    return f"{plural(count, 'number')} too large for {dtype} became infinite; {where}"

@@ -44,7 +44,7 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def container(self) -> bool:
-        """Whether it is a dataset of a file that may hold others, which are not to be lost."""
+        """True for a dataset of a file that may hold others, which are not to be lost."""
         return bool(self.member) and hasattr(module_of(self), "check_member")
 
 
@@ -96,7 +96,7 @@ def snapshot_name(name: str, sweep: int, last: int) -> str:
 
 
 def look_at(path: str, name: str) -> os.stat_result | None:
-    """What lies at `path`, which the user called `name`; None: nothing. Raises UsageError."""
+    """Stat what lies at `path`, which the user called `name`; None: nothing. Raises UsageError."""
     try:
         return os.stat(path)
     except FileNotFoundError:
@@ -119,7 +119,7 @@ def require_replaceable(target: Target, force: bool) -> None:
 
 
 def written_warnings(target: Target, shape: tuple[int, ...], dtype: str, order: str) -> tuple[str, ...]:
-    """What the user should know of a file that is written so, in sentences."""
+    """Warn of what the user should know of a file that is written so."""
     say = getattr(module_of(target), "written_warnings", None)
     return tuple(say(target.name, shape, dtype, order)) if say is not None else ()
 

@@ -1,4 +1,4 @@
-"""What an input looks like: its times, its size and some of its pages.
+"""Looks at an input: its times, its size and some of its pages.
 
 Looked at again after the job, or before one that goes on, that tells whether somebody wrote to it meanwhile;
 looked at on other hosts by the worker, whether they have the same file. Every file of an input is looked at;
@@ -41,12 +41,12 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def numbers(self) -> tuple[int, int, int]:
-        """What tells of its numbers, as far as nobody has put it back."""
+        """The facts that tell of its numbers, as far as nobody has put it back."""
         return self.bytes, self.modified, self.digest
 
 
 class Watched(msgspec.Struct, frozen=True):
-    """One file of `region`, as it was when the job began; None where it could not be looked at."""
+    """A file of `region`, as it was when the job began; None where it could not be looked at."""
 
     region: Region
     path: str
@@ -68,7 +68,7 @@ class Inputs:
                 self.files.append(Watched(region, path, begin, end, found))
 
     def warnings(self) -> list[str]:
-        """One for each input that is no longer what it was."""
+        """Warn of each input that is no longer what it was."""
         changed: dict[str, bool] = {}
         for each in self.files:
             now = look(each.path, each.begin, each.end, each.look.pages if each.look is not None else PAGES)
@@ -83,7 +83,7 @@ class Inputs:
 
 
 def is_touched(now: Look | None, then: Look | None) -> bool:
-    """Whether of two that differ only the inodes do: numbers may be others, or nothing but the mode is."""
+    """True where of two that differ only the inodes do: numbers may be others, or nothing but the mode is."""
     return now is not None and then is not None and now.numbers == then.numbers
 
 

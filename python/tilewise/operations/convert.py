@@ -16,7 +16,7 @@ from tilewise.base.errors import UsageError
 from tilewise.base.units import shape_text
 from tilewise.files.dtypes import ALL, ITEMSIZE, in_memory, is_integer, parse_dtype
 from tilewise.files.formats import MATRIX
-from tilewise.files.ranges import needed, parse_range
+from tilewise.files.slices import parse_range, rows_needed
 from tilewise.files.target import Target, check_holds
 from tilewise.launch import job
 from tilewise.launch.job import Variant
@@ -124,10 +124,10 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
 
     @property
     def needed_rows(self) -> int | None:
-        return needed(self.rows)
+        return rows_needed(self.rows)
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
-        from tilewise.files.ranges import taken
+        from tilewise.files.slices import taken
 
         assert target is not None
         a = inputs[0]

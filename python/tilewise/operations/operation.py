@@ -11,7 +11,7 @@ from tilewise.base.declare import HOW, Argument, Flag, Value, check, declared
 from tilewise.base.errors import UsageError
 from tilewise.files.formats import MATRIX
 from tilewise.files.region import Region, Source
-from tilewise.files.stacks import parse_axes
+from tilewise.files.slices import parse_axes
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
 from tilewise.planning.choices import Choices

@@ -13,7 +13,7 @@ from tilewise.base.errors import UsageError
 from tilewise.base.owner import new_owner
 from tilewise.files.folder import Piece
 from tilewise.files.region import Region
-from tilewise.files.stacks import whole_shape
+from tilewise.files.slices import whole_shape
 from tilewise.launch import environment
 from tilewise.launch.job import Job, Variant
 from tilewise.machine.facts import Facts

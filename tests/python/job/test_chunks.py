@@ -20,7 +20,7 @@ from oracle import record_of
 from PIL import Image
 from tilewise import files
 from tilewise.base.errors import UsageError
-from tilewise.files.contents import contents
+from tilewise.files import contents
 from tilewise.files.reading import binary, rows_of
 
 WITHOUT_CHILD = True

@@ -12,7 +12,7 @@ import pytest
 import tilewise as api
 from conftest import Done, Tilewise, one_message
 from PIL import Image
-from tilewise.files.ranges import needed
+from tilewise.files.slices import needed
 from tilewise.planning.names import ONE_FILE
 
 JOB = ("convert",)

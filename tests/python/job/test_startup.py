@@ -25,13 +25,13 @@ from tilewise.cli.commands import page_of
 from tilewise.cli.jobs import asked_of
 from tilewise.files.checks import byte_order, number_type
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.formats import npy, npy_plain
+from tilewise.files.formats import npy
 from tilewise.launch import environment, launcher
 from tilewise.launch.job import Variant
 from tilewise.launch.worker import ONE_NODE
 
 HEAVY = {"argparse", "jinja2", "numpy", "psutil", "rich", "tempfile", "secrets", "socket", "shutil"}
-NPY = {"tilewise.files.formats.npy", "tilewise.files.formats.npy_plain"}
+NPY = {"tilewise.files.formats.npy"}
 COMMANDS = ("multiply", "transpose", "stencil", "convert", "generate")
 WORDS = (
     "A.npy B x=y -1 3 1e3 2.5 -o C.npy -n 4 --ranks 2 --ranks=3 --threads=x -q --json r --grid 2x2 "
@@ -144,11 +144,11 @@ def test_headers_are_read_as_numpy_reads_them(
     numpy.lib.format.write_array_header_1_0(written, fields)
     written.write(b"numbers")
     written.seek(0)
-    found = npy_plain.parse(written.getvalue())
+    found = npy.parse_plain(written.getvalue())
     assert found is not None or max(shape) == 10**18
     shape, fortran, read = npy.read_header(written, "x.npy")
     order = "F" if fortran else "C"
-    known = npy_plain.Header(
+    known = npy.Header(
         shape[0], shape[1], number_type(read, "x.npy"), byte_order(read), order, written.tell()
     )
     assert found in (None, known)
@@ -171,14 +171,14 @@ def test_headers_are_read_as_numpy_reads_them(
 )
 def test_other_headers_are_left_to_numpy(text: str) -> None:
     line = text.encode() + b"\n"
-    assert npy_plain.parse(b"\x93NUMPY\x01\x00" + len(line).to_bytes(2, "little") + line) is None
+    assert npy.parse_plain(b"\x93NUMPY\x01\x00" + len(line).to_bytes(2, "little") + line) is None
 
 
 def test_a_header_that_is_cut_short_or_of_another_version_is_left_to_numpy() -> None:
-    head = npy_plain.header_bytes((3, 5), "float64", "C")
-    assert npy_plain.parse(head) is not None
-    assert all(npy_plain.parse(head[:end]) is None for end in range(len(head)))
-    assert npy_plain.parse(head[:6] + b"\x02" + head[7:]) is None
+    head = npy.header_bytes((3, 5), "float64", "C")
+    assert npy.parse_plain(head) is not None
+    assert all(npy.parse_plain(head[:end]) is None for end in range(len(head)))
+    assert npy.parse_plain(head[:6] + b"\x02" + head[7:]) is None
 
 
 @pytest.mark.parametrize("words", [("multiply", "A.npy", "B.npy"), ("transpose", "A.npy")])

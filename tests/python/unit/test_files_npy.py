@@ -15,7 +15,7 @@ from stopwatch import within
 from tilewise import files
 from tilewise.base.errors import RunError, UsageError
 from tilewise.files.dtypes import ITEMSIZE, of_product
-from tilewise.files.formats import npy_plain
+from tilewise.files.formats import npy
 from tilewise.files.output import create
 from tilewise.files.reading import mapped
 
@@ -186,7 +186,7 @@ def test_a_name_that_is_no_utf8_is_refused() -> None:
 def test_our_headers_are_read_back_by_numpy(shape: tuple[int, int], dtype: str, order: str) -> None:
     import io
 
-    head = npy_plain.header_bytes(shape, dtype, order)
+    head = npy.header_bytes(shape, dtype, order)
     size = shape[0] * shape[1] * ITEMSIZE[dtype]
     assert len(head) % (4096 if size >= 1 << 20 else 64) == 0
     file = io.BytesIO(head)

@@ -7,17 +7,23 @@ import json
 import os
 import struct
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import h5py
 import numpy
 import pytest
 import scipy.io
 import tifffile
-from format_files import COMPLEX, SHAPES, check_target, filled, loaded, matrix, require_library, written
-from PIL import Image
+from format_files import (
+    COMPLEX,
+    READERS,
+    SHAPES,
+    check_target,
+    filled,
+    loaded,
+    matrix,
+    require_library,
+    written,
+)
 from tilewise import files
 from tilewise.base.errors import Interrupted, RunError, UsageError
 from tilewise.files.checks import number_type
@@ -26,75 +32,6 @@ from tilewise.files.dtypes import ITEMSIZE, parse_dtype
 from tilewise.files.formats import FORMATS, format_module, format_name, format_of, split_name
 from tilewise.files.output import create
 from tilewise.files.target import check_holds, find_target
-
-
-def read_npy(path: Path) -> Any:
-    return numpy.load(path)
-
-
-def read_bin(path: Path) -> Any:
-    rows, columns = numpy.fromfile(path, "<i4", 2)
-    return numpy.fromfile(path, "<f8", offset=8).reshape(rows, columns)
-
-
-def read_petsc(path: Path) -> Any:
-    head = numpy.fromfile(path, ">i4", 4)
-    assert head[0] == 1211216 and head[3] == -1
-    wide = os.path.getsize(path) == 16 + 16 * int(head[1]) * int(head[2])
-    return numpy.fromfile(path, ">c16" if wide else ">f8", offset=16).reshape(head[1], head[2])
-
-
-def read_h5(path: Path) -> Any:
-    with h5py.File(path) as book:
-        assert book["matrix"].chunks is None
-        return book["matrix"][:]
-
-
-def read_safetensors(path: Path) -> Any:
-    library = pytest.importorskip("safetensors.numpy")
-    return library.load_file(path)["matrix"]
-
-
-def read_text(separator: str | None) -> Callable[[Path], Any]:
-    return lambda path: numpy.loadtxt(path, delimiter=separator, ndmin=2)
-
-
-def read_parquet(path: Path) -> Any:
-    return columns_of(pytest.importorskip("pyarrow.parquet").read_table(path))
-
-
-def read_feather(path: Path) -> Any:
-    return columns_of(pytest.importorskip("pyarrow.feather").read_table(path))
-
-
-def columns_of(table: Any) -> Any:
-    assert table.column_names == [f"c{place}" for place in range(table.num_columns)]
-    return numpy.stack([column.to_numpy() for column in table.columns], axis=1)
-
-
-READERS: dict[str, Callable[[Path], Any]] = {
-    ".npy": read_npy,
-    ".bin": read_bin,
-    ".petsc": read_petsc,
-    ".h5": read_h5,
-    ".hdf5": read_h5,
-    ".nc": read_h5,
-    ".parquet": read_parquet,
-    ".feather": read_feather,
-    ".arrow": read_feather,
-    ".mat": lambda path: scipy.io.loadmat(path)["matrix"],
-    ".safetensors": read_safetensors,
-    ".mtx": scipy.io.mmread,
-    ".txt": read_text(None),
-    ".csv": read_text(","),
-    ".tsv": read_text("\t"),
-    ".tif": tifffile.imread,
-    ".tiff": tifffile.imread,
-    ".pgm": lambda path: numpy.asarray(Image.open(path)),
-    ".pnm": lambda path: numpy.asarray(Image.open(path)),
-    ".png": lambda path: numpy.asarray(Image.open(path)),
-    ".zarr": lambda path: pytest.importorskip("zarr").open_array(path, mode="r")[:],
-}
 
 
 @pytest.mark.parametrize("extension", READERS)

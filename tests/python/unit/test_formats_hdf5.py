@@ -13,7 +13,7 @@ import scipy.io
 from format_files import check_target, loaded, matrix, written
 from tilewise import files
 from tilewise.base.errors import UsageError
-from tilewise.files.contents import contents
+from tilewise.files import contents
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats.nc_variables import NO_VARIABLE
 from tilewise.files.output import create

@@ -8,30 +8,14 @@ from typing import Any
 import numpy
 import pytest
 import tifffile
-from format_files import check_target
+from format_files import check_target, colours, grey, loaded
 from PIL import Image
 from tilewise import files
 from tilewise.base.errors import UsageError
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.output import create
-from tilewise.files.reading import binary, mapped
 
 Array = numpy.ndarray[Any, numpy.dtype[Any]]
-
-
-def loaded(name: object) -> Array:
-    with binary(files.inspect(str(name))) as region:
-        return numpy.array(mapped(region))
-
-
-def colours(shape: tuple[int, int], dtype: str = "uint8", samples: int = 3) -> Array:
-    largest = numpy.iinfo(dtype).max
-    return numpy.random.default_rng(3).integers(0, largest, (*shape, samples), dtype, endpoint=True)
-
-
-def grey(picture: Array) -> Array:
-    value = picture[..., :3].astype(float) @ [0.299, 0.587, 0.114]
-    return numpy.rint(value).astype(picture.dtype)
 
 
 def near(found: Array, expected: Array, by: int = 1) -> bool:
@@ -80,7 +64,7 @@ def test_packed_tiff_is_decoded(tmp_path: Path, options: dict[str, Any], dtype: 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])
 def test_coloured_tiff(tmp_path: Path, dtype: str, options: dict[str, Any]) -> None:
     for samples in (3, 4):
-        picture = colours((21, 17), dtype, samples)
+        picture = colours(dtype, samples)
         stored = numpy.moveaxis(picture, -1, 0) if options.get("planarconfig") else picture
         tifffile.imwrite(tmp_path / "a.tif", stored, photometric="rgb", **options)
         source = files.inspect(str(tmp_path / "a.tif"))
@@ -94,7 +78,7 @@ def test_coloured_tiff(tmp_path: Path, dtype: str, options: dict[str, Any]) -> N
 def test_tiff_that_pillow_packed(tmp_path: Path, compression: str, mode: str) -> None:
     if compression == "jpeg" and mode == "P":
         pytest.skip("JPEG has no palettes")
-    image = Image.fromarray(colours((21, 17))).convert(mode)
+    image = Image.fromarray(colours()).convert(mode)
     image.save(tmp_path / "a.tif", compression=compression)
     assert near(loaded(tmp_path / "a.tif"), numpy.asarray(Image.open(tmp_path / "a.tif").convert("L")))
 
@@ -116,7 +100,7 @@ def test_bits_are_0_and_1_however_they_are_packed(
 @pytest.mark.parametrize("white", [0, 1])
 def test_white_may_be_0(tmp_path: Path, white: int) -> None:
     """Numbers of a page are the same whether tifffile or Pillow unpacks it."""
-    numbers = colours((21, 19), samples=1)[..., 0]
+    numbers = colours(planes=1)[..., 0]
     for compression in ("packbits", "tiff_lzw"):
         image = Image.fromarray(numbers)
         image.save(tmp_path / "a.tif", compression=compression, tiffinfo={262: white})
@@ -126,7 +110,7 @@ def test_white_may_be_0(tmp_path: Path, white: int) -> None:
 @pytest.mark.parametrize("ending", ["lzw.tif", "packbits.tif", "jpg", "png"])
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_a_turned_picture_is_read_as_stored(tmp_path: Path, ending: str, orientation: int) -> None:
-    numbers = colours((16, 8), samples=1)[..., 0]
+    numbers = colours(planes=1, shape=(16, 8))[..., 0]
     path = tmp_path / f"a.{ending}"
     exif = Image.Exif()
     exif[274] = orientation
@@ -142,7 +126,7 @@ def test_a_turned_picture_is_read_as_stored(tmp_path: Path, ending: str, orienta
 
 
 def test_further_frames_are_told(tmp_path: Path) -> None:
-    frames = [Image.fromarray(colours((9, 7), samples=1)[..., 0] // shade) for shade in (1, 2, 3)]
+    frames = [Image.fromarray(colours(planes=1)[..., 0] // shade) for shade in (1, 2, 3)]
     frames[0].save(tmp_path / "a.png", save_all=True, append_images=frames[1:])
     frames[0].save(tmp_path / "a.jpg", format="MPO", save_all=True, append_images=frames[1:])
     for name in ("a.png", "a.jpg"):
@@ -167,7 +151,7 @@ def test_pages_are_named_by_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])
 @pytest.mark.parametrize("kind", ["P2", "P3", "P5", "P6"])
 def test_netpbm(tmp_path: Path, kind: str, dtype: str) -> None:
-    picture = colours((13, 11), dtype)
+    picture = colours(dtype, shape=(13, 11))
     values = picture if kind in ("P3", "P6") else picture[..., 0]
     largest = numpy.iinfo(dtype).max
     head = f"{kind}# a comment\n 11\t13 # more\n# and more\n{largest}\n".encode()
@@ -221,9 +205,9 @@ def test_netpbm_above_its_largest_value(tmp_path: Path, kind: str, largest: int,
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "PA", "RGB", "RGBA", "I;16"])
 def test_png_of_every_mode(tmp_path: Path, mode: str) -> None:
-    picture = colours((13, 11), samples=3)
+    picture = colours(shape=(13, 11))
     if mode == "I;16":
-        numbers = colours((13, 11), "uint16", 1)[..., 0]
+        numbers = colours("uint16", 1, (13, 11))[..., 0]
         image = Image.fromarray(numbers)
         expected = numbers
     else:

@@ -14,7 +14,7 @@ import scipy.sparse
 from format_files import SHAPES, check_target, loaded, matrix, written
 from tilewise import files
 from tilewise.base.errors import UsageError
-from tilewise.files.contents import contents
+from tilewise.files import contents
 from tilewise.files.decoded import decoded
 from tilewise.files.formats import mat
 from tilewise.files.target import written_warnings

@@ -15,7 +15,7 @@ from conftest import InProcess, one_message
 from format_files import SHAPES, loaded, matrix, written
 from tilewise import files
 from tilewise.base.errors import UsageError
-from tilewise.files.contents import contents
+from tilewise.files import contents
 from tilewise.files.decoded import decoded
 from tilewise.files.formats import parquet as ours
 from tilewise.files.formats import table as tables

@@ -15,8 +15,8 @@ from tilewise import files
 from tilewise.base.errors import UsageError
 from tilewise.files.formats import text_lines as lines
 from tilewise.files.output import create
-from tilewise.files.ranges import needed
 from tilewise.files.reading import binary, mapped
+from tilewise.files.slices import rows_needed
 from tilewise.files.style import Style
 
 
@@ -265,7 +265,7 @@ def test_line_ends_of_old_macs_are_found_in_large_files(tmp_path: Path, place: i
     ],
 )
 def test_rows_that_are_enough(rows: str, most: int | None) -> None:
-    assert needed(rows) == most
+    assert rows_needed(rows) == most
 
 
 def test_long_lines_and_their_pieces(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_tiles_without_a_manifest_and_files_as_folders(tmp_path: Path) -> None:
 
 
 def test_ten_thousand_tiles_are_checked_quickly() -> None:
-    from tilewise.files.formats.tiles_manifest import require_cover
+    from tilewise.files.formats.tiles import require_cover
 
     cut = [((r, r + 1), (c, c + 2)) for r in range(100) for c in range(0, 200, 2)]
     soon(1, lambda: require_cover((100, 200), cut, "x.tiles"))

@@ -9,35 +9,15 @@ from typing import Any
 import numpy
 import pytest
 import tifffile
+from format_files import colours, grey, planes_of
 from PIL import Image
 from tilewise import files
 from tilewise.base.errors import RunError, UsageError
 from tilewise.files.output import Outputs, create
-from tilewise.files.reading import binary, mapped
 from tilewise.files.target import Target, check_planes, find_target
 
 Array = numpy.ndarray[Any, numpy.dtype[Any]]
 ALL = (1, 2, 3, 4)
-
-
-def colours(dtype: str, planes: int, shape: tuple[int, int] = (21, 17)) -> Array:
-    generator = numpy.random.default_rng(3)
-    if dtype.startswith("float"):
-        return generator.standard_normal((*shape, planes)).astype(dtype)
-    return generator.integers(0, numpy.iinfo(dtype).max, (*shape, planes), dtype, endpoint=True)
-
-
-def loaded(name: object, planes: tuple[int, ...] = ALL) -> Array:
-    """The picture with its planes last, as it is told to ranks."""
-    source = files.inspect(str(name), planes=planes)
-    with binary(source) as region:
-        assert (region.rows, region.columns) == (source.rows, source.columns)
-        stacked = numpy.array(mapped(region))
-    return numpy.moveaxis(stacked.reshape(source.planes, -1, source.columns), 0, -1)
-
-
-def grey(picture: Array) -> Array:
-    return numpy.rint(picture[..., :3].astype(float) @ [0.299, 0.587, 0.114]).astype(picture.dtype)
 
 
 def written(name: Path, picture: Array) -> None:
@@ -59,7 +39,7 @@ def test_planes_of_a_png(tmp_path: Path, mode: str) -> None:
     picture.save(path)
     shown = Image.open(path)
     expected = numpy.atleast_3d(numpy.asarray(shown.convert("RGB") if mode == "P" else shown))
-    assert numpy.array_equal(loaded(path), expected)
+    assert numpy.array_equal(planes_of(path), expected)
     assert files.inspect(str(path), planes=ALL).warnings == ()
 
 
@@ -68,7 +48,7 @@ def test_planes_of_a_jpeg(tmp_path: Path) -> None:
     Image.fromarray(colours("uint8", 3)).convert("CMYK").save(tmp_path / "b.jpg")
     for name in ("a.jpg", "b.jpg"):
         with Image.open(tmp_path / name) as shown:
-            assert numpy.array_equal(loaded(tmp_path / name), numpy.asarray(shown.convert("RGB")))
+            assert numpy.array_equal(planes_of(tmp_path / name), numpy.asarray(shown.convert("RGB")))
 
 
 @pytest.mark.parametrize("planes", [2, 3, 4])
@@ -83,8 +63,8 @@ def test_planes_of_a_tiff(tmp_path: Path, dtype: str, planes: int, options: dict
     kind = {"photometric": "rgb" if planes > 2 else "minisblack", "planarconfig": "contig", **options}
     extra = {"extrasamples": ["unassalpha"]} if planes in (2, 4) else {}
     tifffile.imwrite(tmp_path / "a.tif", stored, **kind, **extra)
-    assert numpy.array_equal(loaded(tmp_path / "a.tif"), picture)
-    fewer = loaded(tmp_path / "a.tif", (1, 3))
+    assert numpy.array_equal(planes_of(tmp_path / "a.tif"), picture)
+    fewer = planes_of(tmp_path / "a.tif", (1, 3))
     assert fewer.shape[-1] == (3 if planes > 2 else 1)
     if planes > 2:
         assert numpy.array_equal(fewer, picture[..., :3])
@@ -93,14 +73,14 @@ def test_planes_of_a_tiff(tmp_path: Path, dtype: str, planes: int, options: dict
 def test_planes_of_a_tiff_with_a_palette(tmp_path: Path) -> None:
     Image.fromarray(colours("uint8", 3)).convert("P").save(tmp_path / "a.tif")
     shown = numpy.asarray(Image.open(tmp_path / "a.tif").convert("RGB"))
-    assert numpy.abs(loaded(tmp_path / "a.tif").astype(int) - shown).max() <= 1
+    assert numpy.abs(planes_of(tmp_path / "a.tif").astype(int) - shown).max() <= 1
 
 
 @pytest.mark.parametrize("compression", ["tiff_lzw", "jpeg"])
 def test_planes_that_pillow_packed(tmp_path: Path, compression: str) -> None:
     Image.fromarray(colours("uint8", 3)).save(tmp_path / "a.tif", compression=compression)
     shown = numpy.asarray(Image.open(tmp_path / "a.tif").convert("RGB"))
-    assert numpy.abs(loaded(tmp_path / "a.tif").astype(int) - shown).max() <= 2
+    assert numpy.abs(planes_of(tmp_path / "a.tif").astype(int) - shown).max() <= 2
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])
@@ -111,8 +91,8 @@ def test_planes_of_a_ppm(tmp_path: Path, dtype: str) -> None:
     text = " ".join(map(str, picture.ravel()))
     (tmp_path / "b.ppm").write_text(f"P3 17 21 {numpy.iinfo(dtype).max}\n{text}\n")
     for name in ("a.ppm", "b.ppm"):
-        assert numpy.array_equal(loaded(tmp_path / name), picture)
-        assert loaded(tmp_path / name, (1,)).shape[-1] == 1
+        assert numpy.array_equal(planes_of(tmp_path / name), picture)
+        assert planes_of(tmp_path / name, (1,)).shape[-1] == 1
 
 
 def test_a_picture_of_many_panels(tmp_path: Path) -> None:
@@ -120,7 +100,7 @@ def test_a_picture_of_many_panels(tmp_path: Path) -> None:
     picture = colours("uint16", 3, (700, 2111))
     for name in ("a.ppm", "a.tif"):
         written(tmp_path / name, picture)
-        assert numpy.array_equal(loaded(tmp_path / name), picture)
+        assert numpy.array_equal(planes_of(tmp_path / name), picture)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +124,7 @@ def test_planes_come_back(tmp_path: Path, name: str, planes: int, dtype: str) ->
     picture = colours(dtype, planes)
     written(tmp_path / name, picture)
     assert [path.name for path in tmp_path.iterdir()] == [name]
-    assert numpy.array_equal(loaded(tmp_path / name), picture)
+    assert numpy.array_equal(planes_of(tmp_path / name), picture)
     if name.endswith("tif"):
         other = numpy.atleast_3d(tifffile.imread(tmp_path / name))
     elif dtype == "uint16" and planes == 3:
@@ -159,7 +139,7 @@ def test_a_jpeg_comes_back_roughly(tmp_path: Path) -> None:
         [numpy.add.outer(numpy.arange(64), plane * numpy.arange(48)) for plane in range(3)], -1
     )
     written(tmp_path / "a.jpg", smooth.astype("uint8"))
-    assert numpy.abs(loaded(tmp_path / "a.jpg").astype(int) - smooth).max() <= 8
+    assert numpy.abs(planes_of(tmp_path / "a.jpg").astype(int) - smooth).max() <= 8
 
 
 def test_what_is_lost_is_said(tmp_path: Path) -> None:
@@ -183,7 +163,7 @@ def test_samples_that_are_no_colours(tmp_path: Path) -> None:
     tifffile.imwrite(path, picture, photometric="rgb", planarconfig="contig")
     source = files.inspect(str(path), planes=ALL)
     assert source.planes == 3 and "of its 6 samples" in " ".join(source.warnings)
-    assert numpy.array_equal(loaded(path), picture[..., :3])
+    assert numpy.array_equal(planes_of(path), picture[..., :3])
 
 
 def png(samples: Array, depth: int, kind: int, interlaced: bool, more: bytes = b"") -> bytes:
@@ -230,11 +210,11 @@ def test_samples_of_a_png_are_as_stored(
         seen = (picture != key).any(axis=2, keepdims=True) * numpy.iinfo(dtype).max
         expected = numpy.concatenate((expected, seen.astype(dtype)), axis=2)
     source = files.inspect(str(path), planes=ALL)
-    assert source.dtype == dtype and numpy.array_equal(loaded(path), expected)
+    assert source.dtype == dtype and numpy.array_equal(planes_of(path), expected)
     assert [f"up to {2**depth - 1} and are" in said for said in source.warnings] == [True] * (depth < 8)
-    assert numpy.array_equal(loaded(path, (1, 3)), expected[..., : 3 if kind in (2, 6) else 1])
+    assert numpy.array_equal(planes_of(path, (1, 3)), expected[..., : 3 if kind in (2, 6) else 1])
     value = grey(expected) if kind in (2, 6) else expected[..., 0]
-    assert numpy.array_equal(loaded(path, (1,))[..., 0], value)
+    assert numpy.array_equal(planes_of(path, (1,))[..., 0], value)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4, 8])
@@ -243,7 +223,7 @@ def test_palettes_of_a_png(tmp_path: Path, depth: int) -> None:
     places = colours("uint8", 1) >> (8 - depth)
     for interlaced in (False, True):
         (tmp_path / "a.png").write_bytes(png(places, depth, 3, interlaced, b"PLTE" + table.tobytes()))
-        assert numpy.array_equal(loaded(tmp_path / "a.png"), table[places[..., 0]])
+        assert numpy.array_equal(planes_of(tmp_path / "a.png"), table[places[..., 0]])
 
 
 @pytest.mark.parametrize("planes", [1, 2, 3, 4])
@@ -252,7 +232,7 @@ def test_png_of_16_bits_of_another_library(tmp_path: Path, planes: int) -> None:
     smooth = numpy.add.outer(numpy.arange(0, 9000, 150), numpy.arange(40)[:, None] * range(1, planes + 1))
     for picture in (smooth.astype("uint16"), colours("uint16", planes)):  # packed by other filters
         (tmp_path / "a.png").write_bytes(imagecodecs.png_encode(picture))
-        assert numpy.array_equal(loaded(tmp_path / "a.png"), picture)
+        assert numpy.array_equal(planes_of(tmp_path / "a.png"), picture)
         written(tmp_path / "b.png", picture)
         found = imagecodecs.png_decode((tmp_path / "b.png").read_bytes())
         assert numpy.array_equal(numpy.atleast_3d(found), picture)
@@ -264,7 +244,7 @@ def test_a_damaged_png_of_16_bits(tmp_path: Path) -> None:
     for damaged in (data[:30], data[:60], data[:-30], data[:-18], data[:300] + b"~" + data[301:]):
         path.write_bytes(damaged)
         with pytest.raises(UsageError, match="damaged|not a readable .png"):
-            loaded(path)
+            planes_of(path)
 
 
 @pytest.mark.parametrize(
@@ -276,7 +256,7 @@ def test_numbers_that_go_up_to_another_largest_one(tmp_path: Path, maximum: int,
         picture = numpy.minimum(colours("uint16", planes), maximum)
         path = tmp_path / name
         path.write_bytes(f"{kind} 17 21 {maximum}\n".encode() + picture.astype(dtype).tobytes())
-        assert numpy.array_equal(loaded(path), picture)
+        assert numpy.array_equal(planes_of(path), picture)
         said = files.inspect(str(path), planes=ALL).warnings
         assert said == () if written is None else f"up to {maximum}" in said[0] and str(written) in said[0]
 

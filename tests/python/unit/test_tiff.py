@@ -13,37 +13,14 @@ from typing import Any
 import numpy
 import pytest
 import tifffile
+from format_files import colours, grey, loaded, planes_of
 from PIL import Image
 from tilewise import files
 from tilewise.base.errors import UsageError
-from tilewise.files.contents import contents
+from tilewise.files import contents
 from tilewise.files.formats import tiff_decode
-from tilewise.files.reading import binary, mapped
 
 Array = numpy.ndarray[Any, numpy.dtype[Any]]
-
-
-def loaded(name: object, planes: tuple[int, ...] = (1,)) -> Array:
-    """The picture as a matrix; with several planes, these last."""
-    source = files.inspect(str(name), planes=planes)
-    with binary(source) as region:
-        stacked = numpy.array(mapped(region))
-    return (
-        stacked
-        if planes == (1,)
-        else numpy.moveaxis(stacked.reshape(-1, source.rows // source.planes, source.columns), 0, -1)
-    )
-
-
-def colours(dtype: str, samples: int = 3) -> Array:
-    return numpy.random.default_rng(3).integers(
-        0, numpy.iinfo(dtype).max, (40, 50, samples), dtype, endpoint=True
-    )
-
-
-def grey(picture: Array) -> Array:
-    value = picture[..., :3].astype(float) @ [0.299, 0.587, 0.114]
-    return numpy.rint(value).astype(picture.dtype)
 
 
 def sparse(path: Path, numbers: Array, absent: Iterable[int], nodata: str | None, **options: Any) -> None:
@@ -96,7 +73,7 @@ def test_parts_of_a_tiff_that_are_not_stored(
     for shape, strip in (((3, 40, 45), 1), ((40, 45, 3), 0)):
         apart = "separate" if strip else "contig"
         sparse(path, numpy.ones(shape, dtype), [strip], nodata, photometric="rgb", planarconfig=apart)
-        found = loaded(path, (1, 2, 3, 4))
+        found = planes_of(path)
         absent = found[..., 1] if strip else found
         assert numpy.array_equal(absent, numpy.full_like(absent, number_), equal_nan=nan)
         assert not strip or (found[..., ::2] == 1).all()
@@ -173,7 +150,7 @@ def test_palettes_of_one_bit(tmp_path: Path) -> None:
     path.write_bytes(data.replace(old, new))
     table = numpy.array([(255, 1, 0), (0, 0, 255)], "uint8")
     assert numpy.array_equal(loaded(path), grey(table)[bits])
-    assert numpy.array_equal(loaded(path, (1, 2, 3, 4)), table[bits])
+    assert numpy.array_equal(planes_of(path), table[bits])
 
 
 def test_the_same_bits_in_png_and_tiff(tmp_path: Path) -> None:
@@ -201,14 +178,14 @@ def test_pillow_where_the_library_lacks_a_codec(
         path = tmp_path / f"{name}.tif"
         tifffile.imwrite(path, numbers, compression="lzw", byteorder=mark, predictor=True, **options)
         for planes in ((1,), (1, 2, 3, 4)):
-            expected = loaded(path, planes)
+            expected = planes_of(path, planes)
             with monkeypatch.context() as patch:
                 patch.setattr(tiff_decode, "decode_segments", lacking)
                 if name == "float" and mark == ">":
                     with pytest.raises(UsageError, match="packed in lzw, 32 bits"):
-                        loaded(path, planes)
+                        planes_of(path, planes)
                 else:
-                    assert numpy.array_equal(loaded(path, planes), expected)
+                    assert numpy.array_equal(planes_of(path, planes), expected)
 
 
 def lacking(*_: object) -> None:

@@ -16,7 +16,7 @@ from format_files import SHAPES, check_target, loaded, matrix, written
 from tilewise import files
 from tilewise.base.errors import RunError, UsageError
 from tilewise.base.owner import new_owner
-from tilewise.files.contents import contents
+from tilewise.files import contents
 from tilewise.files.formats import zarr as zarr_format
 from tilewise.files.formats import zarr_new
 from tilewise.files.formats.zarr_new import rectangles

@@ -8,7 +8,7 @@ To add one, write its module beside this one, and a line in `FORMATS`. The modul
         looks at headers only; `name` is what the user wrote and goes into messages. Where a line is a row it
         takes `style`, how it is read, and `most`, and then says no more rows than that; of a picture
         `planes`, all numbers of planes that are of use (`colours.py`); where the format is `sliced`, a
-        `selection`: what stands in brackets (`slices.py`), and which axes make it a stack (`stacks.py`)
+        `selection`: what stands in brackets, and which axes make it a stack (`slices.py`)
     decode(source, out) -> None
         only where `inspect` says `encoded`: writes the numbers little-endian in `source.order`, in panels
     blocks(source, wanted) -> list[ndarray] | None
@@ -117,21 +117,21 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> bool:
-        """Whether numbers are written as text, so that their bytes are known when they are."""
+        """True where numbers are written as text, so that their bytes are known when they are."""
         return bool(self.lines)
 
     @property
     def styled(self) -> bool:
-        """Whether lines are rows, whose separators and other marks may be chosen."""
+        """True where lines are rows, whose separators and other marks may be chosen."""
         return self.lines == "row"
 
     @property
     def one_array(self) -> bool:
-        """Whether the numbers lie in one file, binary, at places that follow from rows and columns."""
+        """True where the numbers lie in one file, binary, at places that follow from rows and columns."""
         return not self.lines and not self.folder
 
     def byte_order_of(self, dtype: str) -> str:
-        """That of numbers of `dtype` in a new file; single bytes are little."""
+        """Byte order of numbers of `dtype` in a new file; single bytes are little."""
         return self.byte_order if ITEMSIZE[dtype] > 1 else "little"
 
     def line_numbers(self, width: int) -> int:

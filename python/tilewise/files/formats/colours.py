@@ -9,7 +9,7 @@ Planes are grey (1), grey and transparency (2), red, green and blue (3), or thes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 import numpy
@@ -21,6 +21,25 @@ WEIGHTS = (0.299, 0.587, 0.114)  # of red, green and blue in the grey value
 GREY_TAKEN = "its colours are replaced by the grey value 0.299 R + 0.587 G + 0.114 B"
 ALPHA_IGNORED = "its transparency is ignored"
 _PANEL = 8 << 20
+ORIENTATION = 274  # the tag of EXIF and TIFF
+_SHOWN = {
+    2: "mirrored from left to right",
+    3: "turned by 180°",
+    4: "mirrored from top to bottom",
+    5: "with rows and columns exchanged",
+    6: "turned by 90° to the right",
+    7: "with rows and columns exchanged, from the last to the first",
+    8: "turned by 90° to the left",
+}
+_TURNED_BACK: dict[int, Callable[[Array], Array]] = {
+    2: lambda shown: shown[:, ::-1],
+    3: lambda shown: shown[::-1, ::-1],
+    4: lambda shown: shown[::-1],
+    5: lambda shown: numpy.swapaxes(shown, 0, 1),
+    6: numpy.rot90,
+    7: lambda shown: numpy.swapaxes(shown[::-1, ::-1], 0, 1),
+    8: lambda shown: numpy.rot90(shown, -1),
+}
 
 
 def grey(colours: Array) -> Array:
@@ -33,7 +52,7 @@ def grey(colours: Array) -> Array:
 
 
 def taken(own: int, wanted: tuple[int, ...]) -> int:
-    """How many planes of a picture with `own` are taken, where `wanted` says what is of use.
+    """Count the planes that are taken of a picture with `own`, where `wanted` says what is of use.
 
     All of them, else all but the transparency, else the grey value.
     """
@@ -44,7 +63,7 @@ def taken(own: int, wanted: tuple[int, ...]) -> int:
 
 
 def lost(own: int, count: int) -> tuple[str, ...]:
-    """What a user should know where `count` of `own` planes are taken."""
+    """Warn of what is lost where `count` of `own` planes are taken."""
     losses = []
     if own >= 3 and count < 3:
         losses.append(GREY_TAKEN)
@@ -54,7 +73,7 @@ def lost(own: int, count: int) -> tuple[str, ...]:
 
 
 def darker(largest: int, dtype: str) -> tuple[str, ...]:
-    """What a user should know where the largest number is not that of files which are written."""
+    """Warn where the largest number is not that of files which are written."""
     usual = 255 if dtype == "uint8" else 65535
     if largest == usual:
         return ()
@@ -80,3 +99,15 @@ def panels(path: str, planes: int, rows: int, columns: int, dtype: str) -> Itera
     high = max(1, _PANEL // max(1, columns * planes * stored.itemsize))
     for row in range(0, rows, high):
         yield numpy.ascontiguousarray(numpy.moveaxis(stacked[:, row : row + high], 0, -1))
+
+
+def turned_by_viewers(orientation: Any) -> tuple[str, ...]:
+    """The warning for a picture that viewers turn; none where they show it as it is stored."""
+    if not isinstance(orientation, int) or orientation not in _SHOWN:
+        return ()
+    return (f"viewers show it {_SHOWN[orientation]} (orientation {orientation}), but it is read as stored",)
+
+
+def as_stored(shown: Array, orientation: Any) -> Array:
+    """The picture, shape (rows, columns, …), as it was before a library turned it by `orientation`."""
+    return _TURNED_BACK[orientation](shown) if orientation in _TURNED_BACK else shown

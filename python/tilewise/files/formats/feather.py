@@ -17,7 +17,7 @@ from tilewise.files.region import Region, Source
 from tilewise.files.regular import open_regular
 
 if TYPE_CHECKING:
-    from tilewise.files.contents import Content
+    from tilewise.files import Content
 
 FORMAT = table.FORMAT
 create = table.create
@@ -45,7 +45,7 @@ def decode(source: Source, out: BinaryIO) -> None:
 
 
 def contents(path: str, name: str) -> list[Content]:
-    """All columns."""
+    """List the columns."""
     _require_arrow(path, name)
     schema = _schema(path, name)
     rows, count = _extent(path, name, [0]) if len(schema) else (0, 0)
@@ -117,7 +117,7 @@ def _batches(path: str, name: str, places: list[int]) -> Iterator[Any]:
 
 
 def _offset(path: str, name: str, columns: table.Columns, rows: int) -> int | None:
-    """Where the columns of the only batch lie, one behind the other; None where they do not."""
+    """Find where the columns of the only batch lie, one behind the other; None where they do not."""
     size = rows * ITEMSIZE.get(columns.types[0], 0)
     whole = _mapped(path, name)
     if len(set(columns.types)) > 1 or not 0 < size * len(columns.places) <= whole.size:

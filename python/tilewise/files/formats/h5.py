@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from tilewise.base.errors import UsageError
 from tilewise.base.units import shape_text
 from tilewise.files.checks import (
+    MOST_BYTES,
     byte_order,
     not_applied,
     number_type,
@@ -17,44 +18,38 @@ from tilewise.files.checks import (
     printable,
     require_room,
 )
-from tilewise.files.chunks import MOST_BYTES
 from tilewise.files.dtypes import ALL, ITEMSIZE
-from tilewise.files.formats import Format, h5_elsewhere, nc_variables
+from tilewise.files.formats import Format, h5_links, nc_variables
 from tilewise.files.formats.h5_chunks import chunks_of, fill_of, packed_by
-from tilewise.files.formats.h5_elsewhere import require_readable
-from tilewise.files.formats.h5_names import choose, datasets, find
-from tilewise.files.guard import guarded
+from tilewise.files.formats.h5_links import choose, datasets, find, require_readable
 from tilewise.files.region import New, Rectangle, Region, Source, Tile
-from tilewise.files.regular import open_regular
-from tilewise.files.slices import Part, part_of, where, write_blocks
-from tilewise.files.stacks import Selection
+from tilewise.files.regular import guarded, open_regular
+from tilewise.files.slices import Part, Selection, part_of, where, write_blocks
 
 if TYPE_CHECKING:
     import h5py  # type: ignore[import-untyped,unused-ignore]
     import numpy
 
-    from tilewise.files.contents import Content
+    from tilewise.files import Content
 
 FORMAT = Format(numbers=ALL, member="dataset", sliced=True, stacked=True, reproducible=False)
-SIGNATURE, others = h5_elsewhere.SIGNATURE, h5_elsewhere.others
+SIGNATURE, others = h5_links.SIGNATURE, h5_links.others
 DEFAULT = "/matrix"
 _ALIGNED_FROM = 64 << 10  # bytes; smaller objects are not put at the begin of a page
 
 
-def inspect(path: str, name: str, member: str, selection: Selection | None = None) -> Source:
-    """The dataset called `member`, or the only 2-D one."""
-    return inspect_kind(path, name, member, os.path.splitext(path)[1].lower()[1:], selection)
-
-
-def inspect_kind(path: str, name: str, member: str, kind: str, selection: Selection | None = None) -> Source:
-    """The same for a file that is called `kind`."""
+def inspect(
+    path: str, name: str, member: str, selection: Selection | None = None, netcdf: bool = False
+) -> Source:
+    """Find the dataset called `member`, or the only matrix; for `netcdf` the variable."""
+    kind = "nc" if netcdf else os.path.splitext(path)[1].lower()[1:]
     file, size = open_regular(path, name)
     file.close()
     if size == 0:
         raise UsageError(f"{name} is empty, but a .{kind} file was expected")
     with opened(path, "r") as book:
         dataset = choose(book, name, path, member)
-        if kind == "nc":
+        if netcdf:
             dataset = nc_variables.variable_of(dataset, name)
         return _source(dataset, path, name, size, kind, selection)
 
@@ -81,7 +76,7 @@ def write_part(dataset: h5py.Dataset, part: Part, dtype: str, out: BinaryIO, kin
 
 
 def reader(dataset: h5py.Dataset, dtype: str) -> Callable[[tuple[int | slice, ...]], Any]:
-    """What reads the numbers of an index, little-endian."""
+    """Return a function that reads the numbers of an index, little-endian."""
     import numpy
 
     native = numpy.dtype(dtype).newbyteorder("<")
@@ -107,39 +102,29 @@ def blocks(source: Source, wanted: Sequence[Rectangle]) -> list[Any]:
         return [read(part.block(slice(*rows), slice(*columns))) for rows, columns in places]
 
 
-def contents(path: str, name: str) -> list[Content]:
-    """All datasets, in the order of their names."""
-    return contents_kind(path, "h5")
-
-
-def contents_kind(path: str, kind: str) -> list[Content]:
-    """The same for a file that is called `kind`; of NetCDF the variables."""
+def contents(path: str, name: str, netcdf: bool = False) -> list[Content]:
+    """List the datasets, in the order of their names; for `netcdf` the variables."""
     import h5py
 
-    from tilewise.files.contents import content
+    from tilewise.files import content
 
     with opened(path, "r") as book:
         found, shapes = [], nc_variables.Shapes(book)
         for member in datasets(book):
             dataset = book[member]
-            if kind == "nc" and not nc_variables.is_variable(dataset):
+            if netcdf and not nc_variables.is_variable(dataset):
                 continue
             strings = h5py.check_string_dtype(dataset.dtype) is not None
             layout = why_encoded(dataset, dataset.size or 0) or "in one piece"
             holds = "strings" if strings else "nothing" if dataset.shape is None else ""
-            shown = nc_variables.variable_name(dataset) if kind == "nc" else member
-            shape = shapes.of(dataset) if kind == "nc" and dataset.shape else dataset.shape
+            shown = nc_variables.variable_name(dataset) if netcdf else member
+            shape = shapes.of(dataset) if netcdf and dataset.shape else dataset.shape
             found.append(content(shown, shape or (), dataset.dtype, layout, holds))
         return found
 
 
-def create(new: New) -> Region:
-    """Makes a contiguous dataset, in a new file or in the copy of an old one."""
-    return create_kind(new, netcdf=False)
-
-
-def create_kind(new: New, netcdf: bool) -> Region:
-    """The same; for `netcdf` the dataset gets two named dimensions."""
+def create(new: New, netcdf: bool = False) -> Region:
+    """Make a contiguous dataset, in a new file or in the copy of an old one; for `netcdf` a variable."""
     import numpy
 
     from tilewise.files.formats.nc import forget_dimensions, name_dimensions
@@ -278,7 +263,7 @@ def unwritten(dataset: h5py.Dataset, part: Part) -> dict[str, Any]:
 
 
 def why_encoded(dataset: h5py.Dataset, numbers: int) -> str:
-    """Why the numbers cannot be read where they lie; empty when they can."""
+    """Reason for which the numbers cannot be read where they lie; empty when they can."""
     import h5py
 
     properties = dataset.id.get_create_plist()

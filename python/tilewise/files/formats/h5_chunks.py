@@ -1,4 +1,4 @@
-"""Where the chunks of an HDF5 dataset lie, for ranks that unpack them themselves."""
+"""Finds the chunks of an HDF5 dataset, for ranks that unpack them themselves."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy
 
 from tilewise.base.errors import UsageError
-from tilewise.files.checks import printable
-from tilewise.files.chunks import MOST_BYTES, MOST_CHUNKS
+from tilewise.files.checks import MOST_BYTES, MOST_CHUNKS, printable
 from tilewise.files.region import Chunks, Filter
 from tilewise.files.slices import Part
 
@@ -85,7 +84,7 @@ def chunks_of(dataset: h5py.Dataset, part: Part, name: str, size: int) -> Chunks
 
 
 def stored_chunks(dataset: h5py.Dataset) -> list[h5py.h5d.StoreInfo] | None:
-    """What is known of each chunk that is stored; None where that would take too long."""
+    """List each chunk that is stored; None where that would take too long."""
     found: list[h5py.h5d.StoreInfo] = []
     if hasattr(dataset.id, "chunk_iter"):
         dataset.id.chunk_iter(found.append)
@@ -130,7 +129,7 @@ def _packer(number: int, stored: bytes) -> str:
 
 
 def _is_there(number: int) -> bool:
-    """Whether the library has the filter, from hdf5plugin if that is installed."""
+    """True where the library has the filter, from hdf5plugin if that is installed."""
     import h5py
 
     if h5py.h5z.filter_avail(number):
@@ -143,7 +142,7 @@ def _is_there(number: int) -> bool:
 
 
 def _filters(dataset: h5py.Dataset) -> list[Filter] | None:
-    """What undoes the dataset's filters, the last one first; None where ranks do not know one."""
+    """List what undoes the filters of the dataset, the last one first; None where ranks do not know one."""
     properties = dataset.id.get_create_plist()
     undone = []
     for place in range(properties.get_nfilters()):
@@ -156,7 +155,7 @@ def _filters(dataset: h5py.Dataset) -> list[Filter] | None:
 
 
 def _known_good(dataset: h5py.Dataset, filters: list[Filter]) -> bool:
-    """Whether the dataset has only properties that ranks are known to unpack as the library does.
+    """True where the dataset has only properties that ranks are known to unpack as the library does.
 
     The library decodes all others, slower and as right. h5py does not show the kind of index and the
     options of chunks: `_places_hold` and `_unfiltered_edge` find them out.
@@ -173,7 +172,7 @@ def _known_good(dataset: h5py.Dataset, filters: list[Filter]) -> bool:
 
 
 def _places_hold(dataset: h5py.Dataset, stored: list[h5py.h5d.StoreInfo], corners: Array) -> bool:
-    """Whether the chunks lie where the library says.
+    """True where the chunks lie where the library says.
 
     Newer files have an index of its own kind for one unlimited dimension. It puts that dimension first, and
     the library leaves the coordinates in that sequence. h5py cannot tell it from the older index, which any
@@ -214,7 +213,7 @@ def _bytes(file: BinaryIO, chunk: h5py.h5d.StoreInfo) -> bytes:
 def _unfiltered_edge(
     dataset: h5py.Dataset, corners: Array, lengths: Array, masks: Array, filters: list[Filter]
 ) -> bool:
-    """Whether filters may have left out the chunks that reach beyond the dataset's edge, as an option has it.
+    """True where filters may have left out the chunks that reach beyond the dataset's edge.
 
     Their masks do not say so. Such a chunk has its full size, and a filtered one rarely has, unless shuffle
     is all that it went through.

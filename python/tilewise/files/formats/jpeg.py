@@ -13,7 +13,7 @@ inspect, decode, create, encode = _JPEG.inspect, _JPEG.decode, _JPEG.create, _JP
 
 
 def written_warnings(name: str, shape: tuple[int, ...], dtype: str, order: str) -> tuple[str, ...]:
-    """That the numbers change a little, whatever they are."""
+    """Warn that the numbers change a little, whatever they are."""
     return (
         f"a JPEG image stores the numbers only approximately (quality {_QUALITY}); .png keeps them exactly",
     )

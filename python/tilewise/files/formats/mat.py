@@ -23,18 +23,17 @@ import msgspec
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import missing, number_type, numbers_bytes, pick, printable, require_room
 from tilewise.files.dtypes import ALL, ITEMSIZE
-from tilewise.files.formats import Format, h5, h5_elsewhere, split_name
-from tilewise.files.formats.h5_names import find
+from tilewise.files.formats import Format, h5, h5_links, split_name
+from tilewise.files.formats.h5_links import find
 from tilewise.files.headed import put_head, raw_beside
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
-from tilewise.files.slices import Part, copy_out, part_of, where, write_part
-from tilewise.files.stacks import Selection, write_slices
+from tilewise.files.slices import Part, Selection, copy_out, part_of, where, write_part, write_slices
 
 if TYPE_CHECKING:
     import h5py  # type: ignore[import-untyped,unused-ignore]
 
-    from tilewise.files.contents import Content
+    from tilewise.files import Content
 
 FORMAT = Format(
     numbers=tuple(dtype for dtype in ALL if dtype != "float16"),
@@ -42,7 +41,7 @@ FORMAT = Format(
     orders=("F",),
     sliced=True,
 )
-others = h5_elsewhere.others  # of version 7.3
+others = h5_links.others  # of version 7.3
 _DEFAULT = "matrix"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 _LARGEST = (1 << 31) - 1  # bytes of a variable, and extents, in a file of version 5
@@ -139,7 +138,7 @@ def decode(source: Source, out: BinaryIO) -> None:
 
 def contents(path: str, name: str) -> list[Content]:
     """List all variables."""
-    from tilewise.files.contents import Content
+    from tilewise.files import Content
 
     with open(path, "rb") as file:
         size = os.path.getsize(path)
@@ -335,7 +334,7 @@ def _variable_name(member: str, name: str) -> str:
 
 
 def _head(name: str, shape: tuple[int, int], dtype: str) -> bytes:
-    """All bytes of a new file before the first number."""
+    """Pack the header of a new file, up to its first number."""
     real = _real(dtype)
     is_complex = real != dtype
     size = shape[0] * shape[1] * ITEMSIZE[real]
@@ -376,7 +375,7 @@ def _inspect_hdf5(path: str, name: str, member: str, size: int, selection: Selec
         reason = h5.why_encoded(dataset, bytes_) if bytes_ else ""
         offset = 0
         if bytes_:
-            h5_elsewhere.require_readable(dataset, path, name)
+            h5_links.require_readable(dataset, path, name)
             if not reason:
                 offset = dataset.id.get_offset()
                 require_room(name, size, offset, 1, count, found.dtype)

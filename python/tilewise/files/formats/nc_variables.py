@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from tilewise.base.errors import UsageError
-from tilewise.files.formats.h5_names import datasets, find
+from tilewise.files.formats.h5_links import datasets, find
 
 if TYPE_CHECKING:
     import h5py  # type: ignore[import-untyped,unused-ignore]
@@ -29,7 +29,7 @@ _FILL_REAL = 9.969209968386869e36
 
 
 def is_variable(dataset: h5py.Dataset) -> bool:
-    """Whether it holds numbers, not only the length of a dimension."""
+    """True for a dataset that holds numbers, not only the length of a dimension."""
     import h5py
 
     said: bytes = h5py.h5ds.get_scale_name(dataset.id) if h5py.h5ds.is_scale(dataset.id) else b""
@@ -48,7 +48,7 @@ def variable_of(dataset: h5py.Dataset, name: str) -> h5py.Dataset:
 
 
 def variable_name(dataset: h5py.Dataset) -> str:
-    """Its name in NetCDF."""
+    """The name of a variable in NetCDF."""
     return "/".join(part.removeprefix(_RENAMED) for part in dataset.name.split("/"))
 
 
@@ -60,7 +60,7 @@ class Shapes:
         self._lengths: dict[str, int] = {}
 
     def of(self, dataset: h5py.Dataset) -> tuple[int, ...]:
-        """That of `dataset`, whose unlimited dimensions can be longer than what is written of it."""
+        """Shape of `dataset`, whose unlimited dimensions can be longer than what is written of it."""
         shape: list[int] = list(dataset.shape)
         for axis, limit in enumerate(dataset.maxshape):
             if limit is None and (dimension := self._dimension(dataset, axis)) is not None:
@@ -82,7 +82,7 @@ class Shapes:
         return self._numbered[0].get(numbers[axis]) if axis < len(numbers) else None
 
     def _length(self, dimension: h5py.Dataset) -> int:
-        """That of the longest variable along it."""
+        """Length of the longest variable along a dimension."""
         lengths = [dimension.shape[0]]
         for reference, axis in dimension.attrs.get("REFERENCE_LIST", ()):
             lengths.append(dimension.file[reference].shape[axis])
@@ -118,7 +118,7 @@ def fill_value(dataset: h5py.Dataset) -> Any:
 def filled(
     read: Callable[[Index], Any], dataset: h5py.Dataset, shape: tuple[int, ...]
 ) -> Callable[[Index], Any]:
-    """As `read`, for an index of an array of `shape` that `dataset` fills the begin of."""
+    """Wrap `read` for an index of an array of `shape` that `dataset` fills the begin of."""
     fill = fill_value(dataset)
 
     def read_all(chosen: Index) -> Any:

@@ -20,16 +20,15 @@ from tilewise.files.checks import (
     printable,
 )
 from tilewise.files.dtypes import ALL
-from tilewise.files.formats import Format, npy_plain, split_name
-from tilewise.files.formats.npy import read_header
+from tilewise.files.formats import Format, split_name
+from tilewise.files.formats.npy import header_bytes, read_header
 from tilewise.files.headed import raw_beside
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
-from tilewise.files.slices import Part, copy_out, part_of, where
-from tilewise.files.stacks import Selection, dense_steps
+from tilewise.files.slices import Part, Selection, copy_out, dense_steps, part_of, where
 
 if TYPE_CHECKING:
-    from tilewise.files.contents import Content
+    from tilewise.files import Content
 
 FORMAT = Format(numbers=ALL, member="array", sliced=True, stacked=True)
 _DEFAULT = "arr_0"  # as numpy.savez calls an array without a name
@@ -53,8 +52,8 @@ def inspect(path: str, name: str, member: str, selection: Selection | None = Non
 
 
 def contents(path: str, name: str) -> list[Content]:
-    """All arrays whose header can be read."""
-    from tilewise.files.contents import content
+    """List the arrays whose header can be read."""
+    from tilewise.files import content
 
     with zipfile.ZipFile(path) as archive:
         found = []
@@ -105,12 +104,12 @@ def encode(raw: Region, path: str, planes: int, extents: tuple[int, ...] = ()) -
         # Its date is the first that archives know, so that the same numbers make the same file.
         entry = zipfile.ZipInfo(f"{name}.npy")
         with archive.open(entry, "w", force_zip64=True) as out, open(raw.path, "rb") as numbers:
-            out.write(npy_plain.header_bytes(extents or (raw.rows, raw.columns), raw.dtype, "C"))
+            out.write(header_bytes(extents or (raw.rows, raw.columns), raw.dtype, "C"))
             shutil.copyfileobj(numbers, out, _CHUNK)
 
 
 def _in_sequence(part: Part) -> bool:
-    """Whether the slices of a stack lie one behind the other."""
+    """True where the slices of a stack lie one behind the other."""
     slices = part.slices
     return slices is None or slices.steps == dense_steps(slices.extents, part.rows * part.columns)
 
@@ -169,7 +168,7 @@ def _source(
 
 
 def _data_offset(file: BinaryIO, entry: zipfile.ZipInfo, name: str) -> int:
-    """Where the bytes of a stored entry begin: its own header says so, the table of contents does not."""
+    """Find the bytes of a stored entry: its own header says where, the table of contents does not."""
     file.seek(entry.header_offset)
     header = file.read(_LOCAL_HEADER)
     if len(header) < _LOCAL_HEADER or header[:4] != b"PK\x03\x04" or header[8:10] != b"\0\0":

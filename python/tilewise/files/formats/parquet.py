@@ -14,7 +14,7 @@ from tilewise.files.region import Region, Source
 from tilewise.files.regular import open_regular
 
 if TYPE_CHECKING:
-    from tilewise.files.contents import Content
+    from tilewise.files import Content
 
 FORMAT = table.FORMAT
 create = table.create
@@ -67,7 +67,7 @@ def decode(source: Source, out: BinaryIO) -> None:
 
 
 def contents(path: str, name: str) -> list[Content]:
-    """All columns."""
+    """List the columns."""
     with _opened(path, name) as book:
         groups = plural(book.metadata.num_row_groups, "group")
         return table.contents_of(book.schema_arrow, book.metadata.num_rows, f"in {groups} of rows")

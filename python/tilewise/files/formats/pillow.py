@@ -76,7 +76,7 @@ class PillowFormat(msgspec.Struct, frozen=True):
             out.write(grey(picture[row : row + high]).astype(native).data)
 
     def _facts(self, image: Any) -> tuple[int, str, tuple[str, ...]]:
-        """How many planes an opened image has, their dtype, and what should be known of its numbers."""
+        """Planes of an opened image, their dtype, and what should be known of its numbers."""
         grey = image.mode in ("1", "L", "LA", "La")
         transparent = image.mode in _WITH_ALPHA or "transparency" in image.info
         return (1 if grey else 3) + transparent, "uint8", ()
@@ -128,8 +128,8 @@ def _opened(path: str, kind: str) -> Iterator[Any]:
 
 def _shown_otherwise(image: Any) -> tuple[str, ...]:
     """Warnings for what viewers show and the numbers are not: a turned picture, further frames."""
-    from tilewise.files.formats import orientation
+    from tilewise.files.formats.colours import ORIENTATION, turned_by_viewers
 
     frames = getattr(image, "n_frames", 1)
     further = (f"it has {frames} frames, of which the first is taken",) if frames > 1 else ()
-    return orientation.ignored(image.getexif().get(orientation.TAG)) + further
+    return turned_by_viewers(image.getexif().get(ORIENTATION)) + further

@@ -16,15 +16,14 @@ from tilewise.files.formats import Format
 from tilewise.files.headed import create_headed
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
-from tilewise.files.slices import copy_out, part_of, where
-from tilewise.files.stacks import Selection
+from tilewise.files.slices import Selection, copy_out, part_of, where
 
 FORMAT = Format(numbers=ALL, member="shape", orders=("C", "F"), headed=False, sliced=True, stacked=True)
 _FORM = "4096x4096:float64[:F][:offset in bytes], where >float64 means big endian, F column by column"
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What stands behind the name of a file; `order` and `offset` (bytes) are None where nothing is said."""
+    """The layout behind the name of a file; `order` and `offset` (bytes) are None where nothing is said."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -107,7 +106,7 @@ def order_of_member(member: str, name: str) -> str | None:
 
 
 def parse_member(member: str, name: str) -> Said:
-    """What `shape[:dtype[:order][:offset]]` says."""
+    """Parse `shape[:dtype[:order][:offset]]`."""
     fields = member.split(":")
     shape = parse_extents(fields[0], f"{name}: the shape")
     kind = fields[1] if len(fields) > 1 else "float64"

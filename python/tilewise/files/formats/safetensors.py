@@ -21,11 +21,10 @@ from tilewise.files.formats import Format
 from tilewise.files.headed import create_headed
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
-from tilewise.files.slices import copy_out, part_of, where
-from tilewise.files.stacks import Selection
+from tilewise.files.slices import Selection, copy_out, part_of, where
 
 if TYPE_CHECKING:
-    from tilewise.files.contents import Content
+    from tilewise.files import Content
 
 FORMAT = Format(
     numbers=tuple(dtype for dtype in ALL if dtype != "complex128"), member="tensor", sliced=True, stacked=True
@@ -113,8 +112,8 @@ def _widened(halves: Any) -> Any:
 
 
 def contents(path: str, name: str) -> list[Content]:
-    """All tensors."""
-    from tilewise.files.contents import Content
+    """List the tensors."""
+    from tilewise.files import Content
 
     file, size = open_regular(path, name)
     with file:
@@ -141,7 +140,7 @@ def create(new: New) -> Region:
 
 
 def _header(file: BinaryIO, size: int, name: str) -> tuple[int, bytes]:
-    """Where the tensors begin, and the JSON before them."""
+    """Find where the tensors begin, and read the JSON before them."""
     lead = file.read(8)
     length = int.from_bytes(lead, "little")
     if len(lead) < 8 or length > min(size - 8, _HEADER_MAX):
@@ -151,7 +150,7 @@ def _header(file: BinaryIO, size: int, name: str) -> tuple[int, bytes]:
 
 
 def _tensors(head: bytes, name: str) -> dict[str, _Tensor]:
-    """What the JSON says, without its free remarks."""
+    """Parse the JSON, without its free remarks."""
     try:
         raw = msgspec.json.decode(head, type=dict[str, msgspec.Raw])
         raw.pop("__metadata__", None)

@@ -22,7 +22,7 @@ from tilewise.files.headed import raw_beside
 from tilewise.files.region import New, Region, Source
 
 if TYPE_CHECKING:
-    from tilewise.files.contents import Content
+    from tilewise.files import Content
 
 FORMAT = Format(
     numbers=tuple(dtype for dtype in ALL if not dtype.startswith("complex")),
@@ -58,7 +58,7 @@ class Columns(msgspec.Struct, frozen=True):
 
     @property
     def rounded(self) -> list[int]:
-        """Which of them hold integers that float64 may round."""
+        """Numbers of the columns with integers that float64 may round."""
         if self.dtype != "float64":
             return []
         return [number for number, dtype in enumerate(self.types) if dtype in ("int64", "uint64")]
@@ -99,7 +99,7 @@ def choose(schema: Any, name: str, path: str, member: str) -> Columns:
 def source(
     columns: Columns, rows: int, path: str, name: str, member: str, size: int, kind: str, **more: Any
 ) -> Source:
-    """What is known of a matrix; `more` says where it lies, if it can be read there."""
+    """Describe a matrix of `columns`; `more` says where it lies, if it can be read there."""
     numbers_bytes(rows, len(columns.places), columns.dtype, name)
     notes = more.pop("notes", ())
     types = sorted(set(columns.types), key=str)
@@ -157,7 +157,7 @@ def each(batches: Iterable[Any], name: str) -> Iterator[Any]:
 
 def contents_of(schema: Any, rows: int, layout: str) -> list[Content]:
     """The columns of a table; none is a matrix by itself."""
-    from tilewise.files.contents import Content
+    from tilewise.files import Content
 
     return [
         Content(
@@ -200,7 +200,7 @@ def table_of(raw: Region) -> Any:
 
 
 def _new_names(name: str, columns: int) -> list[str]:
-    """What stands behind the colon, or c0, c1, …"""
+    """Names of new columns: what stands behind the colon, or c0, c1, …"""
     member = split_name(name)[1]
     if not member:
         return [f"c{place}" for place in range(columns)]

@@ -176,7 +176,7 @@ def _kind(name: str) -> str:
 
 
 def _usual(path: str, line: Line) -> str:
-    """What stands between numbers: set by the extension, or by the line itself in a .txt."""
+    """The separator that the extension means, or the line itself in a .txt."""
     known = _SEPARATORS[_kind(path)]
     if known == " ":
         return ";" if b";" in line.sample else "," if b"," in line.sample else " "
@@ -184,7 +184,7 @@ def _usual(path: str, line: Line) -> str:
 
 
 def _below_names(lines: list[Line], name: str, style: Style) -> tuple[Reading, str]:
-    """How the lines below a first one of column names are read, and these; UsageError where it is none."""
+    """Read the lines below a first one of column names, and list these; UsageError where it is none."""
     usual = _usual(name, lines[0])
     if style.header_rows is None and len(lines) > 1:
         below = reading_of(lines[1:], _usual(name, lines[1]), style)

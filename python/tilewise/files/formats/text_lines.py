@@ -42,7 +42,7 @@ class Line:
         self._in_field = self._quoted = False
 
     def fields(self, separator: str) -> int:
-        """How many numbers the line has when they stand between `separator`s."""
+        """Count the numbers of the line where they stand between `separator`s."""
         return self._fields[separator]
 
     def add(self, piece: bytes) -> None:
@@ -196,7 +196,7 @@ def count_data_lines(
 
 
 def _counted_by_program(file: BinaryIO, begin: int, name: str, tabs_are_fields: bool) -> int | None:
-    """The same of the whole of a large file, on all cores; None where that takes longer, or fails."""
+    """Count the lines of a large file on all cores; None where that takes longer, or fails."""
     try:
         if os.fstat(file.fileno()).st_size - begin < _WORTH_A_PROCESS:
             return None

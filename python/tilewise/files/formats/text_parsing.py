@@ -13,7 +13,6 @@ from tilewise.base.errors import UsageError
 from tilewise.files.checks import printable
 from tilewise.files.dtypes import is_integer
 from tilewise.files.formats.text_lines import ERROR_WORD, plain_exponents, top, without_comment
-from tilewise.files.formats.text_losses import Losses
 from tilewise.files.formats.text_style import (
     NO_COMPLEX,
     advice_on_hash,
@@ -23,7 +22,7 @@ from tilewise.files.formats.text_style import (
     number_type,
 )
 from tilewise.files.region import Region
-from tilewise.files.style import Style
+from tilewise.files.style import Style, loss_text
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -34,6 +33,9 @@ _PERCENT_COMMENT = re.compile(rb"^[ \t\v\f]*%[^\n]*", re.MULTILINE)
 
 Numbers = numpy.ndarray[Any, numpy.dtype[Any]]
 Warn = Callable[[str], None]
+_GAP = 2.0**53  # from which on whole numbers lie further apart than 1
+_PART = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eEdD][+-]?[0-9]+)?")
+_CANDIDATE = re.compile(rb"[0-9]{16}|[eEdD]\+?[0-9]{2}")
 
 
 class Block(NamedTuple):
@@ -70,7 +72,7 @@ def numbers_of_text(region: Region, only_top: bool = False, warn: Warn | None = 
 
 
 def _numbers(block: Block, region: Region) -> Numbers:
-    """What a block holds: as a whole where it is plain, else field by field, with the place of a mistake."""
+    """Parse a block: as a whole where it is plain, else field by field, with the place of a mistake."""
     text, mark = block.text, region.separator.encode()
     comment = _COMMENT if region.hash_comments else _PERCENT_COMMENT
     plain = comment.sub(b"", text) if b"#" in text or b"%" in text else text
@@ -191,7 +193,7 @@ def _value(token: bytes, region: Region) -> Any:
 
 
 def _exact(token: bytes, region: Region) -> Decimal:
-    """All digits of a number; nan where its exponent is beyond all that any type holds."""
+    """Parse all digits of a number; nan where its exponent is beyond all that any type holds."""
     import decimal
 
     try:
@@ -250,3 +252,45 @@ def _blocks(region: Region) -> Iterator[Block]:
             text += file.readline()
             yield Block(text, line)
             line += text.count(b"\n")
+
+
+class Losses:
+    """Numbers of a text that were rounded or became infinite so far, as the worker counts them."""
+
+    def __init__(self, region: Region) -> None:
+        self._region = region
+        self._found: dict[str, list[int]] = {}  # of each kind: count, line and column of the first
+
+    def look(self, text: bytes, line: int, numbers: numpy.ndarray[Any, numpy.dtype[Any]]) -> None:
+        """Looks at the lines of a block, from `line` on, and the numbers that they hold."""
+        if numbers.dtype.kind not in "fc":
+            return
+        flat = numbers.view(numpy.float64) if numbers.dtype.kind == "c" else numbers
+        with numpy.errstate(invalid="ignore"):
+            if not numpy.any(numpy.abs(flat) >= _GAP):
+                return
+        for number, each in enumerate(text.split(b"\n"), line):
+            if _CANDIDATE.search(each) and not each.lstrip().startswith((b"%", b"#")):
+                data = without_comment(each).strip(b" \r")
+                for column, field in enumerate(fields_of(data, self._region.separator), 1):
+                    if kind := self._kind(field):
+                        self._found.setdefault(kind, [0, number, column])[0] += 1
+
+    def said(self) -> Iterator[str]:
+        """A sentence for each kind of loss that there is."""
+        for kind in ("rounded", "overflow"):
+            if kind in self._found:
+                count, line, column = self._found[kind]
+                yield loss_text(kind, count, line, column, self._region.dtype)
+
+    def _kind(self, field: bytes) -> str:
+        if self._region.decimal == ",":
+            field = field.replace(b",", b".")
+        field = re.sub(rb"[dD]", b"e", field.strip(b'"'))
+        found = ""
+        for part in _PART.findall(field):
+            if float(part) in (float("inf"), float("-inf")):
+                return "overflow"
+            if part.lstrip(b"+-").isdigit() and int(float(part)) != int(part):
+                found = "rounded"
+        return found

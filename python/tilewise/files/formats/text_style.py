@@ -1,4 +1,4 @@
-"""What the first lines of a text say of its style: separator, decimal mark, and whether names come first.
+"""Finds the style of a text in its first lines: separator, decimal mark, and whether names come first.
 
 What can be read in the way that the extension means, is. Else another way is taken where all fields of the
 first lines are numbers in it, and with notes that say so.
@@ -46,7 +46,7 @@ class Reading(NamedTuple):
 
 
 def reading_of(lines: Sequence[Line], usual: str, style: Style) -> Reading | None:
-    """How `lines` are to be read; None where not even the first one holds numbers in any certain way.
+    """Find how `lines` are to be read; None where not even the first one holds numbers in any certain way.
 
     `usual` is the separator where the lines do not contradict, or `style`.
     """
@@ -76,12 +76,12 @@ def reading_of(lines: Sequence[Line], usual: str, style: Style) -> Reading | Non
 
 
 def looks_like_number(word: str) -> bool:
-    """Whether a word has digits, and no letters but those of numbers, as 1.0-300, 0x10 and $5 have."""
+    """True for a word with digits, and no letters but those of numbers, as 1.0-300, 0x10 and $5 have."""
     return any("0" <= letter <= "9" for letter in word) and not any(map(str.isalpha, _LETTERS.sub("", word)))
 
 
 def may_be_numbers(names: Sequence[str]) -> bool:
-    """Whether all words of a line look like numbers, or usually stand for missing ones."""
+    """True where all words of a line look like numbers, or usually stand for missing ones."""
     return all(not name or _USUAL_WORDS.fullmatch(name) or looks_like_number(name) for name in names)
 
 
@@ -96,7 +96,7 @@ def names_in(first: Line, second: Line, reading: Reading) -> list[str] | None:
 
 
 def refused(name: str, lines: Sequence[Line], usual: str, style: Style) -> UsageError:
-    """Why the first line cannot be read, and what helps."""
+    """The error to raise for a first line that cannot be read, with what helps."""
     reading = Reading(style.separator or _separator_of_words(lines[0], usual), style.decimal or ".")
     first = lines[0]
     where = "its first line" if style.header_rows is None else f"line {first.number}"
@@ -153,7 +153,7 @@ def _advice(word: str, lines: Sequence[Line], usual: str, style: Style) -> str:
 
 
 def advice_on_hash(field: bytes) -> str:
-    """What helps with a field that has a `#` in it, as the worker says it too."""
+    """Advice for a field that has a `#` in it, as the worker gives it too."""
     if b".#" in field:
         return _WINDOWS
     return "a comment begins a line, or behind a blank" if b"#" in field and field[:1] != b"#" else ""
@@ -214,7 +214,7 @@ def _tokens(line: Line, reading: Reading, most: int) -> Iterator[bytes]:
 
 
 def is_missing(field: bytes, style: Style) -> bool:
-    """Whether a field without its quotes stands for a number that is missing."""
+    """True for a field without its quotes that stands for a number that is missing."""
     return bool(style.missing) and (not field or field.decode("utf-8", "replace") in style.missing)
 
 
@@ -223,7 +223,7 @@ def _is_held(field: bytes, reading: Reading, style: Style) -> bool:
 
 
 def _fits(lines: Sequence[Line], reading: Reading, style: Style) -> bool:
-    """Whether all that is looked at of `lines` is numbers, or missing, and the lines are equally long."""
+    """True where all that is looked at of `lines` is numbers, or missing, and the lines are equally long."""
     if len({line.fields(reading.separator) for line in lines}) > 1:
         return False
     left = _TRIED
@@ -236,7 +236,7 @@ def _fits(lines: Sequence[Line], reading: Reading, style: Style) -> bool:
 
 
 def _may_be_thousands(lines: Sequence[Line], reading: Reading) -> bool:
-    """Whether commas may part thousands, as in 1,234, since none of them shows that it does not."""
+    """True where commas may part thousands, as in 1,234, since none of them shows that it does not."""
     if reading.decimal != ",":
         return False
     marked = [field for line in lines for field in _tokens(line, reading, _TRIED_BELOW) if b"," in field]

@@ -11,28 +11,33 @@ import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import (
+    MOST_BYTES,
+    MOST_CHUNKS,
     number_type,
     numbers_bytes,
     require_positive,
     require_room,
 )
 from tilewise.files.dtypes import ALL, ITEMSIZE
-from tilewise.files.formats import Format, orientation, tiff_chunks
+from tilewise.files.formats import Format
 from tilewise.files.formats.tiff_pages import opened, page_at, page_count, page_named, warnings_of
 from tilewise.files.headed import raw_beside
-from tilewise.files.region import New, Rectangle, Region, Source
+from tilewise.files.region import Chunks, Filter, New, Rectangle, Region, Source
 from tilewise.files.regular import open_regular
 
 if TYPE_CHECKING:
     import tifffile
 
-    from tilewise.files.contents import Content
+    from tilewise.files import Content
 
 FORMAT = Format(numbers=ALL, member="page", picture=True, planes=(1, 2, 3, 4))
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _PALETTE, _YCBCR = 0, 1, 2, 3, 6
 _MAKES_RGB = (6, 7, 33007, 34892, 34927, 50001, 50002, 52546)  # unpack YCbCr to RGB: JPEG, WebP, JPEG XL
 _DENSEST = 2000  # bytes that one packed byte may stand for; deflate reaches 1032
 _BIG_FROM = (1 << 32) - (1 << 25)  # bytes; the old kind ends at 4 GiB
+_PACKED = {1: "", 5: "lzw", 8: "inflate", 32946: "inflate", 32773: "packbits"}  # by the format's numbers
+_DIFFERENCES, _FLOATING = 2, 3
+_OLD_LZW = 5
 
 
 def inspect(path: str, name: str, member: str, planes: tuple[int, ...] = (1,)) -> Source:
@@ -49,8 +54,8 @@ def inspect(path: str, name: str, member: str, planes: tuple[int, ...] = (1,)) -
 
 
 def contents(path: str, name: str) -> list[Content]:
-    """All pages, by their numbers; (rows, columns, samples) where a point has several."""
-    from tilewise.files.contents import Content
+    """List the pages, by their numbers; (rows, columns, samples) where a point has several."""
+    from tilewise.files import Content
 
     with opened(path) as book:
         found = []
@@ -162,7 +167,7 @@ def _source(
     order: str,
     wanted: tuple[int, ...],
 ) -> Source:
-    from tilewise.files.formats.colours import darker, lost, taken
+    from tilewise.files.formats.colours import ORIENTATION, darker, lost, taken, turned_by_viewers
 
     rows, columns, samples = page.imagelength, page.imagewidth, page.samplesperpixel
     if page.imagedepth != 1:
@@ -225,9 +230,9 @@ def _source(
         warnings += darker(2**page.bitspersample - 1, dtype)
     if photometric == _WHITE_IS_ZERO:
         warnings.append("its numbers are read as stored; 0 is white")
-    warnings += orientation.ignored(page.tags.valueof(orientation.TAG))
+    warnings += turned_by_viewers(page.tags.valueof(ORIENTATION))
     grey = planes == 1 and samples <= 2 and photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO)
-    packed = tiff_chunks.chunks_of(page, path, dtype, order) if grey and not plain else None
+    packed = chunks_of(page, path, dtype, order) if grey and not plain else None
     if packed is not None:
         order = packed[1]
     return Source(
@@ -251,7 +256,7 @@ def _source(
 
 
 def _in_one_piece(page: tifffile.TiffPage) -> bool:
-    """Whether the numbers lie row by row from the first strip's offset on."""
+    """True where the numbers lie row by row from the first strip's offset on."""
     if page.is_contiguous:
         return page.is_final
     # The library says no to numbers of 128 bits, whatever the layout.
@@ -260,7 +265,7 @@ def _in_one_piece(page: tifffile.TiffPage) -> bool:
 
 
 def _name(code: int) -> str:
-    """What the library calls a code of the format, or its number."""
+    """The library's name of a code of the format, or its number."""
     return str(getattr(code, "name", code)).lower()
 
 
@@ -281,3 +286,62 @@ def _require_segments(page: tifffile.TiffPage, size: int, name: str) -> None:
             raise UsageError(
                 f"{name} has {size} bytes, but numbers up to byte {offset + count}: it is truncated"
             )
+
+
+def chunks_of(page: tifffile.TiffPage, path: str, dtype: str, order: str) -> tuple[Chunks, str] | None:
+    """Strips or tiles of a grey page, and the byte order of what they unpack to; None where ranks cannot."""
+    item, samples = ITEMSIZE[dtype], page.samplesperpixel
+    apart = page.planarconfig == 2 and samples > 1
+    compression, predictor = int(page.compression), int(page.predictor)
+    if compression not in _PACKED or apart or page.fillorder != 1 or page.bitspersample != 8 * item:
+        return None
+    if predictor != 1 and compression not in (5, 8, 32946):
+        return None
+    filters = [Filter(name=_PACKED[compression])] if _PACKED[compression] else []
+    if predictor == _DIFFERENCES and dtype.startswith(("int", "uint")):
+        filters.append(Filter(name="horizontal", item=item, byte_order=order))
+    elif predictor == _FLOATING and dtype.startswith("float") and samples == 1:
+        filters.append(Filter(name="floating", item=item))
+        order = "little"
+    elif predictor != 1:
+        return None
+    if page.is_tiled:
+        high, wide = page.tilelength, page.tilewidth
+    else:
+        high, wide = min(page.rowsperstrip, page.imagelength), page.imagewidth
+    if high < 1 or wide < 1:
+        return None
+    count = -(-page.imagelength // high) * -(-page.imagewidth // wide)
+    numbers = high * wide * samples
+    if count != len(page.dataoffsets) or count > MOST_CHUNKS or numbers * item > MOST_BYTES:
+        return None
+    if compression == _OLD_LZW and _bits_reversed(path, page):
+        return None
+    stored = [
+        bytes_ if offset else 0 for offset, bytes_ in zip(page.dataoffsets, page.databytecounts, strict=True)
+    ]
+    import numpy
+
+    fill = numpy.dtype(dtype).newbyteorder(">" if order == "big" else "<")
+    chunks = Chunks(
+        shape=(high, wide),
+        steps=(wide * samples, samples),
+        numbers=numbers,
+        clipped=not page.is_tiled,
+        filters=filters,
+        offsets=list(page.dataoffsets),
+        bytes=stored,
+        fill=numpy.array(page.nodata, fill).tobytes().hex(),
+    )
+    return chunks, order if item > 1 else "little"
+
+
+def _bits_reversed(path: str, page: tifffile.TiffPage) -> bool:
+    """True for the LZW of before TIFF 6.0, whose first code is another."""
+    with open(path, "rb") as file:
+        for offset, count in zip(page.dataoffsets, page.databytecounts, strict=True):
+            if count > 1:
+                file.seek(offset)
+                first = file.read(2)
+                return len(first) == 2 and first[0] == 0 and bool(first[1] & 1)
+    return False

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy
 
 from tilewise.base.errors import UsageError
-from tilewise.files.formats import orientation
-from tilewise.files.formats.colours import MODES, WEIGHTS, grey, write_planes
+from tilewise.files.formats.colours import MODES, ORIENTATION, WEIGHTS, as_stored, grey, write_planes
 from tilewise.files.region import Source
 from tilewise.files.regular import Bounded
 
@@ -59,7 +58,7 @@ def segments_at(page: tifffile.TiffPage, indices: Sequence[int]) -> list[Any]:
 
 
 def _taken(block: Any, source: Source, table: Any = None) -> Any:
-    """Of all samples of a block, those that are wanted: the first few, or their grey value; by a palette."""
+    """Take the wanted samples of a block: the first few, or their grey value; by a palette."""
     if table is not None:
         picture = table[block[..., 0].astype(table.dtype)]  # bits would pick as a mask
         return numpy.concatenate((picture, block[..., 1:2]), axis=-1) if source.planes == 4 else picture
@@ -69,7 +68,7 @@ def _taken(block: Any, source: Source, table: Any = None) -> Any:
 
 
 def lacks_codec(error: Exception, page: tifffile.TiffPage) -> bool:
-    """Whether tifffile says that it needs a package with more codecs, or Pillow knows the packing."""
+    """True where tifffile says that it needs a package with more codecs, or Pillow knows the packing."""
     unknown = "COMPRESSION" in str(error) and page.compression in _BY_PILLOW
     return unknown or "imagecodecs" in str(error) or isinstance(error, ImportError)
 
@@ -81,7 +80,7 @@ def _needs_codecs(page: tifffile.TiffPage, name: str) -> UsageError:
 
 
 def decode_by_pillow(page: tifffile.TiffPage, source: Source, out: BinaryIO) -> None:
-    """The same by Pillow, which brings codecs of its own; the page is read as a whole.
+    """Unpack by Pillow, which brings codecs of its own; the page is read as a whole.
 
     Pillow turns pictures by their orientation, stretches few bits to 0 … 255, and makes white the largest
     number: all of that is undone, so that the numbers do not depend on how they are packed.
@@ -102,7 +101,7 @@ def decode_by_pillow(page: tifffile.TiffPage, source: Source, out: BinaryIO) -> 
             raise _needs_codecs(page, source.name) from None
         image.seek(int(source.member or 0))
         image.load()
-        turned = orientation.TAG not in image.getexif()  # Pillow forgets it as it turns the picture
+        turned = ORIENTATION not in image.getexif()  # Pillow forgets it as it turns the picture
         inverted = image.mode in ("1", "L") and int(page.photometric) == _WHITE_IS_ZERO
         if image.mode in ("1", "LA"):
             image = image.convert(MODES[source.planes])
@@ -110,7 +109,7 @@ def decode_by_pillow(page: tifffile.TiffPage, source: Source, out: BinaryIO) -> 
             image = image.convert(MODES[max(3, source.planes)])
         values: Any = numpy.asarray(image)
     if turned:
-        values = orientation.as_stored(values, page.tags.valueof(orientation.TAG))
+        values = as_stored(values, page.tags.valueof(ORIENTATION))
     if values.shape[:2] != (source.rows // source.planes, source.columns):
         raise UsageError(f"{source.name} has pages that two libraries count differently")
     if values.dtype.itemsize < native.itemsize:

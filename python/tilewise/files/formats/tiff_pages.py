@@ -38,7 +38,7 @@ def opened(path: str) -> tifffile.TiffFile:
 
 
 def page_count(book: tifffile.TiffFile) -> int:
-    """How many pages can be taken by number."""
+    """Count the pages that can be taken by number."""
     entries = len(book.pages)
     if entries != 1:
         return entries
@@ -96,7 +96,7 @@ def missing_number(page: tifffile.TiffPage) -> Any:
 
 
 def warnings_of(book: tifffile.TiffFile, page: tifffile.TiffPage) -> tuple[str, ...]:
-    """What the file says of this page, or of further ones, and the numbers do not show."""
+    """Warn of what the file says of this page, or of further ones, and the numbers do not show."""
     said = []
     further = _described(book, page)
     if further > 1 and page_count(book) != further:
@@ -114,7 +114,7 @@ def warnings_of(book: tifffile.TiffFile, page: tifffile.TiffPage) -> tuple[str, 
 
 
 def _described(book: tifffile.TiffFile, page: tifffile.TiffPage) -> int:
-    """How many pictures the description of a page speaks of, all in one piece of the file."""
+    """Count the pictures that the description of a page speaks of, all in one piece of the file."""
     if page.is_ome:
         first = page.description.partition("</Pixels>")[0]
         extents = dict(re.findall(r'\bSize([ZCT])="([0-9]{1,9})"', first))
@@ -136,5 +136,5 @@ def _described(book: tifffile.TiffFile, page: tifffile.TiffPage) -> int:
 
 
 def _room(book: tifffile.TiffFile, page: tifffile.TiffPage) -> int:
-    """How many pictures the file has room for, from the first one on."""
+    """Count the pictures that the file has room for, from the first one on."""
     return int((book.filehandle.size - page.dataoffsets[0]) // max(1, page.nbytes))

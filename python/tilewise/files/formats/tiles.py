@@ -1,24 +1,30 @@
-"""The .tiles format: a folder with a manifest and one .npy file for each rectangle of the matrix."""
+"""The .tiles format: a folder with a manifest and one .npy file for each rectangle of the matrix.
+
+The manifest says which file holds which rectangle; together they cover the matrix exactly once.
+"""
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import os
 import re
 import stat
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from tilewise.base.claim import Claim
 from tilewise.base.errors import UsageError
-from tilewise.base.owner import hidden
+from tilewise.base.owner import hidden, part_path
+from tilewise.base.undecodable import UNDECODABLE
 from tilewise.base.units import shape_text
-from tilewise.files.checks import printable
-from tilewise.files.dtypes import ALL
+from tilewise.files.checks import MANIFEST, is_plain, numbers_bytes, printable
+from tilewise.files.dtypes import ALL, ITEMSIZE
 from tilewise.files.formats import Format, npy
-from tilewise.files.formats import tiles_manifest as manifest
-from tilewise.files.formats.tiles_manifest import Manifest, Piece
+from tilewise.files.headed import put_head
 from tilewise.files.region import New, Rectangle, Region, Source, Tile
-from tilewise.files.regular import cannot_read
+from tilewise.files.regular import cannot_read, open_regular
 
 if TYPE_CHECKING:
     from tilewise.files.target import Target
@@ -26,17 +32,36 @@ if TYPE_CHECKING:
 FORMAT = Format(numbers=ALL, folder=True, reproducible=False)
 _TILE = re.compile(r"tile-(?:([0-9A-Za-z_]+)-)?[0-9]{6,}\.npy")
 _OURS = re.compile(rf"{_TILE.pattern}|\.manifest\.json\.[0-9A-Za-z_-]+\.part")
+_VERSION = 1
+_MANIFEST_MAX = 64 << 20  # bytes
+
+
+class TileFile(msgspec.Struct, forbid_unknown_fields=True):
+    """A tile: its file's name in the folder, its rows [begin, end) and its columns [begin, end)."""
+
+    file: str
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+
+
+class Tiling(msgspec.Struct, forbid_unknown_fields=True):
+    """The content of `manifest.json`."""
+
+    tilewise: int
+    shape: tuple[int, int]
+    dtype: str
+    tiles: list[TileFile]
 
 
 def inspect(path: str, name: str, member: str) -> Source:
-    """The matrix whose tiles lie in the folder at `path`; each file must have the promised header."""
+    """Find the matrix whose tiles lie in the folder at `path`; each file must have the promised header."""
     try:
         mode = os.stat(path).st_mode
     except OSError as error:
         raise cannot_read(error, path, name) from None
     if not stat.S_ISDIR(mode):
         raise UsageError(f"{name} is a file, but a folder of tiles was expected")
-    listing = manifest.read(path, name)
+    listing = _read(path, name)
     tiles, byte_orders = [], set()
     for piece in listing.tiles:
         tile = npy.inspect(os.path.join(path, piece.file), f"{name}/{printable(piece.file)}")
@@ -74,8 +99,8 @@ def check_folder(path: str, name: str, force: bool) -> None:
         raise UsageError(f"the output {name} exists and is not a folder, but a folder of tiles was expected")
     if not force:
         raise UsageError(f"the output {name} exists already", "--force replaces it")
-    old = manifest.read(path, f"the output {name}")
-    known = {manifest.FILE, *(piece.file for piece in old.tiles)}
+    old = _read(path, f"the output {name}")
+    known = {MANIFEST, *(piece.file for piece in old.tiles)}
     foreign = sorted(file for file in os.listdir(path) if file not in known and not _OURS.fullmatch(file))
     if foreign:
         raise UsageError(
@@ -84,29 +109,31 @@ def check_folder(path: str, name: str, force: bool) -> None:
 
 
 def claim_of(target: Target, cut: list[Rectangle], identity: str) -> Claim:
-    """What `create_tiles` will make, for whoever clears up after a death in the midst of it."""
+    """Claim what `create_tiles` will make, for whoever clears up after a death in the midst of it."""
     folder = target.path
-    part = manifest.part_of(folder, identity)
+    part = _waiting(folder, identity)
     new = [os.path.join(folder, _tile_name(identity, index)) for index in range(len(cut))]
-    at = os.path.join(folder, manifest.FILE)
+    at = os.path.join(folder, MANIFEST)
     return Claim(at, target.name, undo=[*new, part], beside=[part], empty=folder)
 
 
 def create_tiles(
     target: Target, shape: tuple[int, int], dtype: str, order: str, cut: list[Rectangle], identity: str
 ) -> Region:
-    """Makes a file with header and full size for each rectangle of `cut`, in a folder that may be new.
+    """Make a file with header and full size for each rectangle of `cut`, in a folder that may be new.
 
     The new files have names of their own, so that an old matrix in the folder stays whole; the manifest that
     lists them waits under the name of a part. Raises OSError when one cannot be made; what there is by then
     is the caller's to remove.
     """
     folder, name = target.path, target.name
-    manifest.require_cover(shape, cut, name)
+    require_cover(shape, cut, name)
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder)
-    pieces = [Piece(_tile_name(identity, index), rows, columns) for index, (rows, columns) in enumerate(cut)]
-    manifest.write(folder, Manifest(manifest.VERSION, shape, dtype, pieces), identity)
+    pieces = [
+        TileFile(_tile_name(identity, index), rows, columns) for index, (rows, columns) in enumerate(cut)
+    ]
+    _write(folder, Tiling(_VERSION, shape, dtype, pieces), identity)
     tiles: list[Tile] = []
     for piece in pieces:
         path = os.path.join(folder, piece.file)
@@ -121,7 +148,7 @@ def create_tiles(
 
 
 def replaced(region: Region) -> list[str]:
-    """Paths of the tiles that go when `region` has become the folder's matrix: the old ones, and strays.
+    """List the paths of the tiles that go when `region` is the matrix: the old ones, and strays.
 
     What a job has made that still runs is its own: its manifest waits beside the tiles. Raises OSError, and
     UsageError for a manifest that is not ours.
@@ -140,12 +167,12 @@ def replaced(region: Region) -> list[str]:
 
 
 def sweep(folder: str, own_disk: bool = False) -> None:
-    """Removes tiles that dead jobs have left in `folder`: they belong to no matrix. What fails stays."""
+    """Remove tiles that dead jobs have left in `folder`: they belong to no matrix. What fails stays."""
     with contextlib.suppress(OSError):
         for entry in os.listdir(folder):
             found = hidden(entry)
             path = os.path.join(folder, entry)
-            if found is None or path != manifest.part_of(folder, found.owner.identity):
+            if found is None or path != _waiting(folder, found.owner.identity):
                 continue
             owner = found.owner
             if not owner.is_dead(path, own_disk):
@@ -161,9 +188,9 @@ def sweep(folder: str, own_disk: bool = False) -> None:
 
 def _in_manifest(folder: str, name: str) -> set[str]:
     """Names of the files of the matrix that the folder holds now."""
-    if not os.path.lexists(os.path.join(folder, manifest.FILE)):
+    if not os.path.lexists(os.path.join(folder, MANIFEST)):
         return set()
-    return {piece.file for piece in manifest.read(folder, f"the output {name}").tiles}
+    return {piece.file for piece in _read(folder, f"the output {name}").tiles}
 
 
 def _tile_name(identity: str, index: int) -> str:
@@ -173,3 +200,97 @@ def _tile_name(identity: str, index: int) -> str:
 def _token(identity: str) -> str:
     """The end of an identity, by which a job's tiles are known."""
     return identity.rpartition("-")[2]
+
+
+def _read(folder: str, name: str) -> Tiling:
+    """Read the manifest in `folder`; UsageError unless it is ours and its tiles cover the matrix once."""
+    path = os.path.join(folder, MANIFEST)
+    if not os.path.lexists(path):
+        raise UsageError(f"{name} is a folder without a {MANIFEST}, but a folder of tiles was expected")
+    file, size = open_regular(path, f"{name}/{MANIFEST}")
+    with file:
+        if size > _MANIFEST_MAX:
+            raise UsageError(f"{name}/{MANIFEST} has {size} bytes, too large for a manifest")
+        text = file.read(size)
+    try:
+        manifest = msgspec.json.decode(text, type=Tiling)
+    except UNDECODABLE as error:
+        raise UsageError(f"{name}/{MANIFEST} is not a manifest of tiles: {printable(str(error))}") from None
+    if manifest.tilewise != _VERSION:
+        raise UsageError(f"{name}/{MANIFEST} is of version {manifest.tilewise}, but {_VERSION} was expected")
+    if manifest.dtype not in ITEMSIZE:
+        raise UsageError(
+            f"{name}/{MANIFEST} says the type {printable(manifest.dtype)}; "
+            f"expected one of {', '.join(ITEMSIZE)}"
+        )
+    numbers_bytes(*manifest.shape, manifest.dtype, name)
+    for piece in manifest.tiles:
+        _require_plain(piece, name)
+    require_cover(manifest.shape, [(piece.rows, piece.columns) for piece in manifest.tiles], name)
+    return manifest
+
+
+def require_cover(
+    shape: tuple[int, int], rectangles: list[tuple[tuple[int, int], tuple[int, int]]], name: str
+) -> None:
+    """Raises UsageError unless the rectangles cover the matrix once; n·log n for n tiles.
+
+    A sweep over the rows keeps the columns that are covered just now in a sorted list; a tile that begins
+    must lie between its neighbours there. Without overlaps, equal areas mean that nothing is missing.
+    """
+    events = []
+    area = 0
+    for rows, columns in rectangles:
+        for (begin, end), extent in ((rows, shape[0]), (columns, shape[1])):
+            if not 0 <= begin <= end <= extent:
+                raise UsageError(
+                    f"{name}: a tile with {_text(rows, columns)} is outside the "
+                    f"matrix of {shape_text(*shape)}"
+                )
+        if rows[0] < rows[1] and columns[0] < columns[1]:
+            area += (rows[1] - rows[0]) * (columns[1] - columns[0])
+            # At the same row what ends goes first.
+            events += [(rows[0], 1, columns), (rows[1], 0, columns)]
+    events.sort()
+    active: list[tuple[int, int]] = []
+    for row, begins, columns in events:
+        at = bisect.bisect_left(active, columns)
+        if not begins:
+            del active[at]
+            continue
+        left_end = active[at - 1][1] if at else 0
+        right_begin = active[at][0] if at < len(active) else columns[1]
+        if left_end > columns[0] or right_begin < columns[1]:
+            raise UsageError(f"{name}: tiles overlap in row {row}, at columns {columns[0]} to {columns[1]}")
+        active.insert(at, columns)
+    if area != shape[0] * shape[1]:
+        raise UsageError(
+            f"{name}: its tiles hold {area} numbers, but {shape_text(*shape)} are {shape[0] * shape[1]}: "
+            "tiles are missing"
+        )
+
+
+def _waiting(folder: str, identity: str) -> str:
+    """The path of a manifest that waits for its name; until then it says whose the new tiles are."""
+    return part_path(os.path.join(folder, MANIFEST), identity)
+
+
+def _write(folder: str, manifest: Tiling, identity: str) -> None:
+    """Write the manifest that the folder will have, under the name of a part; OSError."""
+    path = _waiting(folder, identity)
+    with open(path, "xb"):
+        pass
+    put_head(path, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
+
+
+def _require_plain(piece: TileFile, name: str) -> None:
+    """Raises UsageError for a name that would lead out of the folder, or is the manifest's own."""
+    if not is_plain(piece.file):
+        raise UsageError(
+            f"{name}/{MANIFEST} names {printable(repr(piece.file))}, "
+            "but a file in its own folder was expected"
+        )
+
+
+def _text(rows: tuple[int, int], columns: tuple[int, int]) -> str:
+    return f"rows {rows[0]} to {rows[1]} and columns {columns[0]} to {columns[1]}"

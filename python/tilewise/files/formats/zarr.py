@@ -35,11 +35,10 @@ from tilewise.files.formats.zarr_new import (
 )
 from tilewise.files.region import Source, Tile
 from tilewise.files.regular import cannot_read, require_regular
-from tilewise.files.slices import Part, part_of, where, write_blocks
-from tilewise.files.stacks import Selection
+from tilewise.files.slices import Part, Selection, part_of, where, write_blocks
 
 if TYPE_CHECKING:
-    from tilewise.files.contents import Content
+    from tilewise.files import Content
 
 __all__ = [
     "FORMAT",
@@ -131,7 +130,7 @@ def decode(source: Source, out: BinaryIO) -> None:
 
 def contents(path: str, name: str) -> list[Content]:
     """List the arrays of a group, in the order of their names; none of a store that is an array itself."""
-    from tilewise.files.contents import Content
+    from tilewise.files import Content
 
     if _root(path, name).array:
         return []

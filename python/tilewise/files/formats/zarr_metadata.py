@@ -45,7 +45,7 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """How an array is stored, in chunks of the shape `chunks`.
+    """The layout of an array, in chunks of the shape `chunks`.
 
     `dtype` is empty where it holds no numbers that we know, and `kind` says what. `axes` are the dimensions
     of a chunk, those first in which numbers lie furthest apart. A chunk's file is called `prefix` and its

@@ -38,7 +38,7 @@ _CHUNK = re.compile(r"c(\.[0-9]+){2}")
 
 
 def place(path: str, name: str, member: str) -> Target:
-    """What will get its name for the array `member` of the store at `path`: the first folder that is missing.
+    """Find what will get its name for the array `member` of the store at `path`: the first missing folder.
 
     Raises UsageError where something else than a group of version 3 lies on the way.
     """
@@ -122,7 +122,7 @@ def _even(extent: int, most: int) -> int:
 
 
 def claim_of(target: Target, cut: list[Rectangle], identity: str) -> Claim:
-    """What `create_tiles` and `complete` will make, for whoever clears up after a death meanwhile."""
+    """Claim what `create_tiles` and `complete` will make, for whoever clears up after a death meanwhile."""
     part = part_path(target.path, identity)
     *groups, array = _folders(target, part)
     made = [os.path.join(array, file) for file in (*_keys(cut), FILE)]

@@ -11,7 +11,7 @@ from tilewise.base.declare import HOW, Flag
 from tilewise.base.errors import UsageError
 from tilewise.files.formats import MATRIX
 from tilewise.files.region import Source
-from tilewise.files.stacks import NoStackError
+from tilewise.files.slices import NoStackError
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
 from tilewise.operations.operation import OfOneInput

@@ -16,8 +16,7 @@ from tilewise.base.errors import UsageError
 from tilewise.base.units import listing, plural, shape_text
 from tilewise.files.dtypes import ITEMSIZE, of_product
 from tilewise.files.formats import Format, format_of
-from tilewise.files.region import Region
-from tilewise.files.same import are_transposes
+from tilewise.files.region import Region, are_transposes
 from tilewise.files.target import Target, check_holds
 from tilewise.launch.job import Variant
 from tilewise.operations.multiply.cost import multiply_need

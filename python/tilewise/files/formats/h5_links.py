@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tilewise.base.errors import UsageError
-from tilewise.files.checks import printable
+from tilewise.files.checks import missing, pick, printable
 from tilewise.files.formats.h5_chunks import require_filters
-from tilewise.files.formats.h5_names import find
 from tilewise.files.region import Source
 
 if TYPE_CHECKING:
@@ -22,6 +21,8 @@ _DEEPEST = 8  # virtual datasets that are made of virtual datasets
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _NUMBER = re.compile("%%|%[0-9]*b")
 _HEAD = 4096  # bytes; a MATLAB file has 512 before the signature
+_LINKS_MAX = 32  # soft links that are followed for one name
+_LISTED = 10_000  # objects that are looked at to find the matrices
 
 
 def require_readable(dataset: h5py.Dataset, path: str, name: str, depth: int = 0) -> None:
@@ -142,3 +143,87 @@ def _require_in(folder: str, path: str, file: str, name: str) -> None:
             f"{name} has its numbers in {printable(file)}, which is in another folder",
             "h5repack, or a copy made with h5py, if you trust that file",
         )
+
+
+def choose(book: h5py.File, name: str, path: str, member: str) -> h5py.Dataset:
+    """The dataset called `member`; without one the only matrix of the file."""
+    import h5py
+
+    if not member:
+        found = matrices(book)
+        member = pick(name, path, "dataset", found if found else _all(book, 2))
+    dataset = find(book, name, member)
+    if not isinstance(dataset, h5py.Dataset):
+        inside = matrices(book)
+        raise missing(name, "dataset", member, inside)
+    return dataset
+
+
+def matrices(book: h5py.File) -> list[str]:
+    """Names of all datasets with two dimensions of numbers."""
+    import h5py
+
+    def is_matrix(item: Any) -> bool:
+        return isinstance(item, h5py.Dataset) and len(item.shape or ()) == 2 and item.dtype.kind in "biufc"
+
+    return _visit(book, is_matrix, _LISTED)
+
+
+def datasets(book: h5py.File) -> list[str]:
+    """Names of all datasets, matrices or not; links are not followed."""
+    import h5py
+
+    return _visit(book, lambda item: isinstance(item, h5py.Dataset), _LISTED)
+
+
+def find(book: h5py.File, name: str, member: str, must_exist: bool = True) -> Any:
+    """The object called `member`; UsageError when there is none, or when a link leads into another file."""
+    import h5py
+
+    left = [part for part in member.split("/") if part]
+    here: Any = book
+    links = 0
+    while left:
+        part = left.pop(0)
+        link = here.get(part, getlink=True) if isinstance(here, h5py.Group) else None
+        if link is None:
+            if must_exist or not isinstance(here, h5py.Group):
+                raise missing(name, "dataset", member, matrices(book))
+            return None
+        if isinstance(link, h5py.ExternalLink):
+            raise UsageError(
+                f"{name} follows the link {printable(part)} into another file, {printable(link.filename)}",
+                f"name the dataset in that file: {printable(link.filename)}:{printable(link.path)}",
+            )
+        if isinstance(link, h5py.SoftLink):
+            links += 1
+            if links > _LINKS_MAX:
+                raise UsageError(f"{name} follows more than {_LINKS_MAX} links")
+            left = [step for step in link.path.split("/") if step] + left
+            here = book if link.path.startswith("/") else here
+            continue
+        here = here[part]
+    return here
+
+
+def _all(book: h5py.File, most: int) -> list[str]:
+    """Names of datasets of any kind, where there is exactly one: so that the message says what is wrong."""
+    import h5py
+
+    found = _visit(book, lambda item: isinstance(item, h5py.Dataset), most)
+    return found if len(found) == 1 else []
+
+
+def _visit(book: h5py.File, wanted: Any, most: int) -> list[str]:
+    found: list[str] = []
+    seen = 0
+
+    def visit(path: str, item: Any) -> bool | None:
+        nonlocal seen
+        seen += 1
+        if wanted(item):
+            found.append("/" + path)
+        return True if len(found) >= most or seen >= _LISTED else None  # anything but None ends the visit
+
+    book.visititems(visit)
+    return found
