@@ -12,7 +12,7 @@ import pytest
 import tilewise as api
 from conftest import Done, Tilewise, one_message
 from PIL import Image
-from tilewise.files.slices import needed
+from tilewise.files.slices import rows_needed
 from tilewise.planning.names import ONE_FILE
 
 JOB = ("convert",)
@@ -99,7 +99,7 @@ def test_every_input(tilewise: Tilewise, done: Done, kind: str, ranks: int) -> N
     result = numpy.load(tilewise.folder / "B.npy")
     assert numpy.array_equal(result, expected * (1 / 255)) and result.shape == expected.shape
     # Of a text no more lines are counted than there is need for.
-    top = needed(rows) if name.endswith((".csv", ".tsv", ".txt")) else None
+    top = rows_needed(rows) if name.endswith((".csv", ".tsv", ".txt")) else None
     assert record["inputs"][0]["shape"] == [min(top or 29, 29), 23]
     assert record["outputs"][0]["shape"] == list(expected.shape)
     first = picked(rows, 29).indices(29)[0], picked(columns, 23).indices(23)[0]
