@@ -44,7 +44,16 @@ for text in (
     "{'descr': '|O', 'fortran_order': False, 'shape': (2, 4), }",
     "{'descr': '<U9', 'fortran_order': False, 'shape': (2, 4), }",
     "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 9223372036854775808), }",
+    "{'descr': '<f8', 'fortran_order': 0, 'shape': (2, 2), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (2.0, 2), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': [2, 4], }",
+    "{'descr': '<f7', 'fortran_order': False, 'shape': (2, 4), }",
+    "{'descr': ('<f8', (2,)), 'fortran_order': False, 'shape': (2, 2), }",
+    "{'shape': (2, 4), }",
+    "__import__('os').system('touch pwned')",
     "{" * 5000,
+    "(" * 3000,
+    "",
 ):
     body = text.encode().ljust(-(-(len(text) + 11) // 64) * 64 - 11) + b"\n"
     case(f"npy {text[:90]}", "x.npy", b"\x93NUMPY\x01\0" + struct.pack("<H", len(body)) + body + bytes(64))
@@ -157,21 +166,14 @@ for what, data in {
     case(f"mtx: {what}", "x.mtx", data)
 # text
 for what, (name, text) in {
-    "empty": ("x.txt", b""),
     "one blank": ("x.txt", b" "),
-    "only comments": ("x.csv", b"# a\n% b\n#c"),
     "only a BOM": ("x.txt", b"\xef\xbb\xbf"),
     "column names and units": ("x.csv", b"time,place\ns,m\n1,2\n"),
     "an open quote": ("x.csv", b'"1","2\n"3","4"\n'),
-    "a ragged second line": ("x.txt", b"1 2 3\n4 5\n"),
     "a ragged first line": ("x.csv", b"1\n4,5\n6,7\n"),
     "an empty field": ("x.csv", b"1,,3\n4,5,6\n"),
     "a separator at the end": ("x.tsv", b"1\t2\t\n3\t4\t\n"),
-    "colons": ("x.csv", b"1:2\n3:4\n"),
     "thousands or decimal commas": ("x.csv", b"1,500;2,500\n"),
-    "old Mac line ends": ("x.txt", b"1 2\r3 4\r5 6\r"),
-    "UTF-16": ("x.txt", "1 2\n3 4\n".encode("utf-16")),
-    "a lie about the shape": ("x.txt", b"7 3\n1 2 3\n4 5 6\n"),
     "NUL bytes": ("x.txt", b"1 2\0 3\n"),
     "hexadecimal": ("x.txt", b"0x10 0x20\n"),
     "half a complex number": ("x.txt", b"(1+2j (3+4j)\n"),

@@ -73,7 +73,7 @@ def main(words: list[str], joined: Join | None) -> int:
             raise UsageError("plan looks at files, and - is standard input or output", "the name of a file")
         machine = read_machine(described) if described is not None else None
         output = prepare(asked.request, joined, machine)
-        disks = output.rooms() if machine is None else []  # nobody knows the disks of others
+        disks = output.disk_needs() if machine is None else []  # nobody knows the disks of others
         every = planned_of(output, asked.request, joined, machine)
         if asked.shown.json is not None:
             write_json(asked.shown.json, every, "--json")

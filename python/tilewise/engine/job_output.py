@@ -18,13 +18,13 @@ from tilewise.base.units import plural
 from tilewise.engine import journal
 from tilewise.engine.journal import Begun
 from tilewise.files import folder, output, sweep
+from tilewise.files.disk import DECODE_ELSEWHERE, OUTPUT_ELSEWHERE, DiskNeed, Want, disk_needs, require_free
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.folder import Folder, Piece
+from tilewise.files.folder import Folder, FolderFile
 from tilewise.files.formats import format_name
 from tilewise.files.output import Output, Outputs, Run, Temporary, needed_bytes
 from tilewise.files.region import Region, Source, is_encoded, unplaced
-from tilewise.files.room import DECODE_ELSEWHERE, OUTPUT_ELSEWHERE, Room, Want, require_free, rooms
-from tilewise.files.slices import Part, Selection, dense_steps, part_of, put_slices
+from tilewise.files.slices import ArrayPart, Selection, dense_steps, part_of, put_slices
 from tilewise.files.target import (
     Target,
     base_of,
@@ -85,7 +85,7 @@ class JobOutput:
     def check(self, force: bool) -> None:
         """Raises UsageError where something is there that may not be replaced."""
 
-    def rooms(self) -> list[Room]:
+    def disk_needs(self) -> list[DiskNeed]:
         """What the job needs of each file system; old outputs stay until the new are whole.
 
         Factors of a decomposition whose number its numbers decide are left out.
@@ -96,7 +96,7 @@ class JobOutput:
         for source in filter(is_encoded, self.plan.job.inputs):
             assert isinstance(source, Source)
             wants.append(Want(self.folder, source.all_bytes, f"the decoded {source.name}"))
-        return rooms(wants, OUTPUT_ELSEWHERE if self.target is not None else DECODE_ELSEWHERE)
+        return disk_needs(wants, OUTPUT_ELSEWHERE if self.target is not None else DECODE_ELSEWHERE)
 
     def _wants(self) -> list[Want]:
         return []
@@ -189,7 +189,7 @@ class FileOutput(JobOutput):
         shares = grid.rectangles(plan.shape, plan.job.variant.grid, plan.job.variant.remainder)
         self._cut = output.cut_of(target, plan.shape, plan.dtype, shares)
         self._shape = plan.shape
-        self._part: Part | None = None  # of a stack, where its first slice lies
+        self._part: ArrayPart | None = None  # of a stack, where its first slice lies
         self._slices: Temporary | None = None  # where slices lie that have gaps in the array
         between = plan.states if self._state is None else []  # else they lie in the files of the checkpoints
         self._states = [
@@ -389,7 +389,7 @@ class FolderOutput(JobOutput):
         first = self._folder.regions[0]  # in a hidden folder, which holds all files
         return [(os.path.dirname(first.path), os.path.dirname(first.name))]
 
-    def _first_slice(self, piece: Piece, region: Region) -> Region:
+    def _first_slice(self, piece: FolderFile, region: Region) -> Region:
         """Where the factor goes that is `piece` of one matrix: `region`, or its first slice in there."""
         each = self.plan.each
         if each is None:

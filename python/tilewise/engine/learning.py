@@ -44,7 +44,7 @@ def measure_once(output: JobOutput, listener: Listener, caught: Signals) -> None
     from tilewise.lab.measurement.run import Runner, Scratch
 
     plan = output.plan
-    for each in output.rooms():
+    for each in output.disk_needs():
         each.require()
     begin = time.perf_counter()
     folder = os.path.dirname(output.target.path) if output.target is not None else output.folder

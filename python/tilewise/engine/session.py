@@ -143,7 +143,7 @@ class Session:
         guardian: Guardian | None = None
         limit: Limit | None = None
         try:
-            for each in output.rooms():
+            for each in output.disk_needs():
                 each.require()
             with caught.hold():
                 output.sweep()

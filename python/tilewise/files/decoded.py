@@ -14,11 +14,11 @@ from tilewise.base.errors import RunError, UsageError
 from tilewise.base.memory import available_memory
 from tilewise.base.owner import part_path
 from tilewise.base.staging import Staged
+from tilewise.files.disk import require_free
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import FORMATS, format_module
 from tilewise.files.region import Region, Source
 from tilewise.files.regular import guarded
-from tilewise.files.room import require_free
 
 _ATTEMPTS = 100
 _LEAST = 256 << 20  # bytes that a library may take in any case

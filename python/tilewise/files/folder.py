@@ -15,6 +15,7 @@ from tilewise.base.owner import part_path
 from tilewise.base.staging import ASIDE, Seal, sync_path, within
 from tilewise.base.undecodable import UNDECODABLE
 from tilewise.files.checks import MANIFEST, is_plain, printable
+from tilewise.files.disk import require_free
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import FORMATS, npy
 from tilewise.files.generated import parse_name
@@ -22,14 +23,13 @@ from tilewise.files.headed import put_head
 from tilewise.files.output import Output, cannot_make, sized
 from tilewise.files.region import Region
 from tilewise.files.regular import open_regular, require_utf8
-from tilewise.files.room import require_free
 from tilewise.files.target import Target, check_folder, look_at
 
 VERSION = 1
 _BYTES_MAX = 1 << 20
 
 
-class Piece(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FolderFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file of the folder; `shape` has one extent where the file holds a list of numbers."""
 
     file: str
@@ -53,7 +53,7 @@ class Listing(msgspec.Struct, forbid_unknown_fields=True):
 
     tilewise: int
     command: str
-    files: list[Piece]
+    files: list[FolderFile]
 
 
 class Folder(Output, kw_only=True):
@@ -66,7 +66,7 @@ class Folder(Output, kw_only=True):
     listing: Listing
     whole: bool = True
 
-    def cut(self, pieces: list[Piece]) -> None:
+    def cut(self, pieces: list[FolderFile]) -> None:
         """Give the files the shapes of `pieces`, which are no larger than what there was room for.
 
         Raises RunError when it cannot.
@@ -147,7 +147,9 @@ def require_replaceable(target: Target, force: bool, inputs: Sequence[Region] = 
     check_folder(target.path, f"the output {target.name}")
 
 
-def create(target: Target, pieces: list[Piece], command: str, identity: str, cut: bool = False) -> Folder:
+def create(
+    target: Target, pieces: list[FolderFile], command: str, identity: str, cut: bool = False
+) -> Folder:
     """Makes the hidden folder beside `target`, with a file with header and full size for each of `pieces`.
 
     With `cut` the files are as large as can be, and will be cut: they may be larger than the disk.
@@ -177,7 +179,7 @@ def create(target: Target, pieces: list[Piece], command: str, identity: str, cut
     return made
 
 
-def claim_of(target: Target, pieces: list[Piece], identity: str) -> Claim:
+def claim_of(target: Target, pieces: list[FolderFile], identity: str) -> Claim:
     """Claim what `create` will make, for whoever clears up after a death in the midst of it."""
     part = part_path(target.path, identity)
     undo = within(part, [*(piece.file for piece in pieces), MANIFEST])

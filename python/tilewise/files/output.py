@@ -32,10 +32,10 @@ from tilewise.base.errors import (
 from tilewise.base.owner import hidden, part_path
 from tilewise.base.staging import Seal, Staged, expect_old, name_folder, naming, sync_path, synced
 from tilewise.base.units import bytes_text, listing
+from tilewise.files.disk import require_free
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.headed import ENDING
 from tilewise.files.region import New, Rectangle, Region
-from tilewise.files.room import require_free
 from tilewise.files.style import PLAIN, Style
 from tilewise.files.target import Target, check_holds, check_order, module_of
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from tilewise.files.slices import Part
+from tilewise.files.slices import ArrayPart
 from tilewise.files.style import Style
 
 Rectangle = tuple[tuple[int, int], tuple[int, int]]  # rows and columns [begin, end)
@@ -203,7 +203,7 @@ class Source(Region, frozen=True, kw_only=True):
     member: str = ""
     encoded: bool = False
     planes: int = 1
-    part: Part | None = None
+    part: ArrayPart | None = None
     stack: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

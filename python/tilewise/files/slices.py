@@ -41,7 +41,7 @@ class ManyDimensionsError(UsageError):
         self.first_slice = first_slice
 
 
-class Part(msgspec.Struct, frozen=True):
+class ArrayPart(msgspec.Struct, frozen=True):
     """A matrix in an array of `shape`: `index` has a number for each dimension that is fixed, else None.
 
     `first` numbers lie before the matrix, which is `in_one_piece` where nothing lies between its rows. Of a
@@ -55,7 +55,7 @@ class Part(msgspec.Struct, frozen=True):
     columns: int
     first: int
     in_one_piece: bool
-    slices: Slices | None = None
+    slices: StackSlices | None = None
 
     @property
     def is_list(self) -> bool:
@@ -99,7 +99,7 @@ def part_of(
     selection: Selection | None = None,
     fortran: bool = False,
     how: str = "",
-) -> Part:
+) -> ArrayPart:
     """The matrix that is selected of an array of `shape`, or of a stack the first slice; UsageError.
 
     `how` shows how a file with a reshaped array is made.
@@ -135,11 +135,11 @@ def part_of(
     slices = None
     if axes:
         many, steps = (tuple(each[place] for place in places) for each in (extents, strides))
-        slices = Slices(axes, places, many, steps)
-    return Part(extents, fortran, tuple(index), rows, columns, first, in_one_piece, slices)
+        slices = StackSlices(axes, places, many, steps)
+    return ArrayPart(extents, fortran, tuple(index), rows, columns, first, in_one_piece, slices)
 
 
-def where(part: Part, offset: int, dtype: str, byte_order: str, why: str = "") -> dict[str, Any]:
+def where(part: ArrayPart, offset: int, dtype: str, byte_order: str, why: str = "") -> dict[str, Any]:
     """Fields of the Source for the part of an array whose numbers begin at `offset`.
 
     `why` is a note on an array that cannot be read where it lies; then it has no offset.
@@ -163,7 +163,7 @@ def where(part: Part, offset: int, dtype: str, byte_order: str, why: str = "") -
 
 
 def copy_out(
-    part: Part,
+    part: ArrayPart,
     path: str,
     offset: int,
     stored: numpy.dtype[Any],
@@ -178,7 +178,9 @@ def copy_out(
     write_part(part, array, out, changed)
 
 
-def write_part(part: Part, array: Any, out: BinaryIO, changed: Callable[[Any], Any] | None = None) -> None:
+def write_part(
+    part: ArrayPart, array: Any, out: BinaryIO, changed: Callable[[Any], Any] | None = None
+) -> None:
     """Write the part of `array`, which is there, row by row or column by column; see `write_matrix`."""
     if part.slices is not None:
         item = array.dtype.itemsize
@@ -188,7 +190,7 @@ def write_part(part: Part, array: Any, out: BinaryIO, changed: Callable[[Any], A
     write_matrix(view.T if part.fortran else view, out, changed)
 
 
-def put_slices(part: Part, path: str, whole: Region, sync: bool) -> None:
+def put_slices(part: ArrayPart, path: str, whole: Region, sync: bool) -> None:
     """Move slices that have gaps in the array of `whole` to their places, as `part` says. Raises RunError.
 
     They lie one behind the other in the raw file at `path`.
@@ -222,7 +224,7 @@ def write_matrix(view: Any, out: BinaryIO, changed: Callable[[Any], Any] | None 
 
 
 def write_blocks(
-    part: Part,
+    part: ArrayPart,
     chunks: Sequence[int],
     dtype: str,
     out: BinaryIO,
@@ -254,7 +256,7 @@ def write_blocks(
                 out.write(numbers.data)
 
 
-def _block(part: Part, chunks: Sequence[int], itemsize: int) -> tuple[int, int]:
+def _block(part: ArrayPart, chunks: Sequence[int], itemsize: int) -> tuple[int, int]:
     """Rows and columns to read at once."""
     row_bytes = max(1, part.columns * itemsize)
     high, wide = (max(1, extent) for extent in part.of_matrix(chunks))
@@ -325,8 +327,8 @@ class Selection(msgspec.Struct, frozen=True):
     axes: tuple[int, ...] = ()
 
 
-class Slices(msgspec.Struct, frozen=True):
-    """The places of the slices of a stack, of which a Part is the first.
+class StackSlices(msgspec.Struct, frozen=True):
+    """The places of the slices of a stack, of which an ArrayPart is the first.
 
     There are so many as `extents` along each of `axes`, which are counted in what brackets leave of the
     array, and are its dimensions `places`. From one slice to the next there are `steps` numbers.
@@ -383,7 +385,7 @@ def whole_shape(extents: Sequence[int], axes: Sequence[int], rows: int, columns:
     return tuple(shape)
 
 
-def slice_name(name: str, index: Sequence[int | None], slices: Slices) -> str:
+def slice_name(name: str, index: Sequence[int | None], slices: StackSlices) -> str:
     """`A.npy[:,*]`: `name`, which may have brackets, with a star for each number that a slice has."""
     fields = [":" if fixed is None else str(fixed) for fixed in index]
     for place in slices.places:
@@ -398,7 +400,7 @@ def write_slices(
     read: Callable[[tuple[int | slice, ...]], Any],
     shape: Sequence[int],
     index: Sequence[int | None],
-    slices: Slices,
+    slices: StackSlices,
     item: int,
     out: BinaryIO,
     changed: Callable[[Any], Any] | None = None,

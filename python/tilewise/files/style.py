@@ -36,14 +36,14 @@ class Style(msgspec.Struct, frozen=True):
 PLAIN = Style()
 
 
-class Marks(NamedTuple):
+class MarkPair(NamedTuple):
     """A mark in texts that are read, and in those that are written; None where it is found."""
 
     read: str | None = None
     write: str | None = None
 
 
-def parse_separator(word: str, flag: str = "--separator") -> Marks:
+def parse_separator(word: str, flag: str = "--separator") -> MarkPair:
     """The separators out of `C` or `READ:WRITE`; UsageError for what cannot separate numbers."""
     marks = _marks(word, flag)
     for mark in filter(None, marks):
@@ -56,7 +56,7 @@ def parse_separator(word: str, flag: str = "--separator") -> Marks:
     return marks
 
 
-def parse_decimal(word: str, flag: str = "--decimal") -> Marks:
+def parse_decimal(word: str, flag: str = "--decimal") -> MarkPair:
     """The decimal marks out of `C` or `READ:WRITE`; UsageError for all but a point and a comma."""
     marks = _marks(word, flag)
     if not set(marks) <= set(_DECIMALS):
@@ -76,12 +76,12 @@ def parse_missing(words: Sequence[str], flag: str = "--missing") -> tuple[str, .
     return tuple(words)
 
 
-def _marks(word: str, flag: str) -> Marks:
+def _marks(word: str, flag: str) -> MarkPair:
     match = _BOTH.fullmatch(word)
     if match is None:
         raise UsageError(f"{flag} expects one character, or READ:WRITE, not {word!r}")
     read, write = match[1], match[2] or match[1]
-    return Marks(_NAMED.get(read, read), _NAMED.get(write, write))
+    return MarkPair(_NAMED.get(read, read), _NAMED.get(write, write))
 
 
 HEADER_ROWS = Flag("Skip N lines at the top of a text.", HOW, least=0, default="column names are found")
@@ -112,8 +112,8 @@ class TextFlags(Flags, frozen=True, kw_only=True):
     """The flags of a command that reads texts."""
 
     header_rows: Annotated[int | None, HEADER_ROWS] = None
-    separator: Annotated[Marks, SEPARATOR] = Marks()
-    decimal: Annotated[Marks, DECIMAL] = Marks()
+    separator: Annotated[MarkPair, SEPARATOR] = MarkPair()
+    decimal: Annotated[MarkPair, DECIMAL] = MarkPair()
     missing: Annotated[tuple[str, ...], MISSING] = ()
 
     @property

@@ -18,7 +18,7 @@ from tilewise.planning.choices import Choices
 from tilewise.planning.names import Algorithm
 
 if TYPE_CHECKING:
-    from tilewise.files.folder import Piece
+    from tilewise.files.folder import FolderFile
     from tilewise.launch.job import Job
     from tilewise.launch.join import Join
     from tilewise.planning.plan import Plan
@@ -133,7 +133,7 @@ class Operation(Choices, frozen=True, kw_only=True):
         """Return `job` with where the numbers of `several` files go, by the names of these without `.npy`."""
         raise NotImplementedError
 
-    def counted(self, pieces: list[Piece], result: dict[str, Any]) -> list[Piece]:
+    def counted(self, pieces: list[FolderFile], result: dict[str, Any]) -> list[FolderFile]:
         """The files with the shapes that the `result` of the ranks says, where it `counts_late`."""
         raise NotImplementedError
 

@@ -14,7 +14,7 @@ from tilewise.files.style import (
     HEADER_ROWS,
     MISSING,
     SEPARATOR,
-    Marks,
+    MarkPair,
     Style,
 )
 from tilewise.launch.job import Job
@@ -206,8 +206,8 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         False
     )
     header_rows: Annotated[int | None, HEADER_ROWS] = None
-    separator: Annotated[Marks, SEPARATOR] = Marks()
-    decimal: Annotated[Marks, DECIMAL] = Marks()
+    separator: Annotated[MarkPair, SEPARATOR] = MarkPair()
+    decimal: Annotated[MarkPair, DECIMAL] = MarkPair()
     missing: Annotated[tuple[str, ...], MISSING] = ()
     memory: Annotated[
         int | None,

@@ -11,7 +11,7 @@ import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.base.owner import new_owner
-from tilewise.files.folder import Piece
+from tilewise.files.folder import FolderFile
 from tilewise.files.region import Region
 from tilewise.files.slices import whole_shape
 from tilewise.launch import environment
@@ -90,7 +90,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     planes: int = 1
     snapshots: list[int] = []
     states: list[Region] = []
-    pieces: list[Piece] = []
+    pieces: list[FolderFile] = []
     fallback: Fallback | None = None
     writes_early: bool = False
     journaled: bool = False

@@ -148,7 +148,7 @@ def test_headers_are_read_as_numpy_reads_them(
     assert found is not None or max(shape) == 10**18
     shape, fortran, read = npy.read_header(written, "x.npy")
     order = "F" if fortran else "C"
-    known = npy.Header(
+    known = npy.NpyHeader(
         shape[0], shape[1], number_type(read, "x.npy"), byte_order(read), order, written.tell()
     )
     assert found in (None, known)

@@ -24,7 +24,7 @@ from tilewise.files.formats.h5_chunks import chunks_of, fill_of, packed_by
 from tilewise.files.formats.h5_links import choose, datasets, find, require_readable
 from tilewise.files.region import New, Rectangle, Region, Source, Tile
 from tilewise.files.regular import guarded, open_regular
-from tilewise.files.slices import Part, Selection, part_of, where, write_blocks
+from tilewise.files.slices import ArrayPart, Selection, part_of, where, write_blocks
 
 if TYPE_CHECKING:
     import h5py  # type: ignore[import-untyped,unused-ignore]
@@ -61,7 +61,7 @@ def decode(source: Source, out: BinaryIO) -> None:
         write_part(find(book, source.name, source.member), source.part, source.dtype, out, source.format)
 
 
-def write_part(dataset: h5py.Dataset, part: Part, dtype: str, out: BinaryIO, kind: str = "h5") -> None:
+def write_part(dataset: h5py.Dataset, part: ArrayPart, dtype: str, out: BinaryIO, kind: str = "h5") -> None:
     """Writes the part row by row, or one slice behind the other; each chunk is unpacked once.
 
     One that is large and not packed is read in parts.
@@ -244,7 +244,7 @@ def _source(
     )
 
 
-def unwritten(dataset: h5py.Dataset, part: Part) -> dict[str, Any]:
+def unwritten(dataset: h5py.Dataset, part: ArrayPart) -> dict[str, Any]:
     """Fields of the Source where nothing of the dataset was written, so that all of it is the fill value."""
     import h5py
 

@@ -11,7 +11,7 @@ import numpy
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import MOST_BYTES, MOST_CHUNKS, printable
 from tilewise.files.region import Chunks, Filter
-from tilewise.files.slices import Part
+from tilewise.files.slices import ArrayPart
 
 if TYPE_CHECKING:
     import h5py  # type: ignore[import-untyped,unused-ignore]
@@ -28,7 +28,7 @@ _TRIED = 8  # chunks that are read by their coordinates, until one tells
 _ASKED_ONE_BY_ONE = 1000  # chunks; each question walks through the index
 
 
-def chunks_of(dataset: h5py.Dataset, part: Part, name: str, size: int) -> Chunks | None:
+def chunks_of(dataset: h5py.Dataset, part: ArrayPart, name: str, size: int) -> Chunks | None:
     """The chunks that `part` of a chunked dataset lies in; None where ranks cannot unpack them."""
     if dataset.chunks is None or 0 in (part.rows, part.columns):
         return None

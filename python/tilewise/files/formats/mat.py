@@ -28,7 +28,7 @@ from tilewise.files.formats.h5_links import find
 from tilewise.files.headed import put_head, raw_beside
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
-from tilewise.files.slices import Part, Selection, copy_out, part_of, where, write_part, write_slices
+from tilewise.files.slices import ArrayPart, Selection, copy_out, part_of, where, write_part, write_slices
 
 if TYPE_CHECKING:
     import h5py  # type: ignore[import-untyped,unused-ignore]
@@ -389,7 +389,7 @@ def _inspect_hdf5(path: str, name: str, member: str, size: int, selection: Selec
     )
 
 
-def _decode_hdf5(source: Source, part: Part, out: BinaryIO) -> None:
+def _decode_hdf5(source: Source, part: ArrayPart, out: BinaryIO) -> None:
     with h5.opened(source.path, "r") as book:
         dataset = find(book, source.name, source.member)
         if (slices := part.slices) is not None:

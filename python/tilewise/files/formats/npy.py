@@ -151,7 +151,7 @@ def read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, nump
         raise UsageError(f"{name} is not a readable .npy file: {printable(one_line(error))}") from None
 
 
-class Header(NamedTuple):
+class NpyHeader(NamedTuple):
     """The facts in the header of a matrix; `offset` is where its numbers begin."""
 
     rows: int
@@ -162,7 +162,7 @@ class Header(NamedTuple):
     offset: int
 
 
-def parse_plain(begin: bytes) -> Header | None:
+def parse_plain(begin: bytes) -> NpyHeader | None:
     """Parse a header that is written as numpy writes it; None for any other, right or wrong."""
     offset = len(_LEAD) + 2 + int.from_bytes(begin[len(_LEAD) : len(_LEAD) + 2], "little")
     match = _FIELDS.fullmatch(begin[len(_LEAD) + 2 : offset])
@@ -173,7 +173,7 @@ def parse_plain(begin: bytes) -> Header | None:
     if dtype is None or (side == "|") != (ITEMSIZE[dtype] == 1):
         return None
     order = "F" if fortran == "True" else "C"
-    return Header(int(rows), int(columns), dtype, "big" if side == ">" else "little", order, offset)
+    return NpyHeader(int(rows), int(columns), dtype, "big" if side == ">" else "little", order, offset)
 
 
 def header_bytes(shape: tuple[int, ...], dtype: str, order: str, offset: int = 0) -> bytes:

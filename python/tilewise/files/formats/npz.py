@@ -25,7 +25,7 @@ from tilewise.files.formats.npy import header_bytes, read_header
 from tilewise.files.headed import raw_beside
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
-from tilewise.files.slices import Part, Selection, copy_out, dense_steps, part_of, where
+from tilewise.files.slices import ArrayPart, Selection, copy_out, dense_steps, part_of, where
 
 if TYPE_CHECKING:
     from tilewise.files import Content
@@ -108,7 +108,7 @@ def encode(raw: Region, path: str, planes: int, extents: tuple[int, ...] = ()) -
             shutil.copyfileobj(numbers, out, _CHUNK)
 
 
-def _in_sequence(part: Part) -> bool:
+def _in_sequence(part: ArrayPart) -> bool:
     """True where the slices of a stack lie one behind the other."""
     slices = part.slices
     return slices is None or slices.steps == dense_steps(slices.extents, part.rows * part.columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import (
@@ -19,11 +19,17 @@ from tilewise.files.headed import create_headed
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
 
+if TYPE_CHECKING:
+    import numpy
+
+    Array = numpy.ndarray[Any, numpy.dtype[Any]]
+
 FORMAT = Format(numbers=("uint8", "uint16"), byte_order="big", picture=True)
 _HEADER_MAX = 64 << 10  # bytes, comments included
 _BLANK = re.compile(rb"[ \t\n\v\f\r]|#[^\n\r]*[\n\r]")
 _FIELD = re.compile(rb"(?:%b)*([0-9]{1,10})" % _BLANK.pattern)
 _COMMENT = re.compile(rb"#[^\n\r]*")
+_NO_DIGIT = re.compile(rb"[^0-9\s]")
 _PANEL = 8 << 20
 
 
@@ -86,7 +92,7 @@ def inspect(path: str, name: str, member: str, planes: tuple[int, ...] = (1,)) -
 
 
 def decode(source: Source, out: BinaryIO) -> None:
-    """Turns text into numbers and colours into grey, a few MiB at a time."""
+    """Write grey values or planes; of binary colours a few MiB at a time."""
     import numpy
 
     from tilewise.files.formats.colours import grey
@@ -99,11 +105,11 @@ def decode(source: Source, out: BinaryIO) -> None:
         magic, largest = head[:2], _fields(head, source.name)[2]
         samples = 1 if magic == b"P2" else 3
         file.seek(source.offset)
-        plain = _Plain(file, source.name) if magic in (b"P2", b"P3") else None
+        plain = _plain(file.read(), left * samples, source.name) if magic in (b"P2", b"P3") else None
         while left > 0:
             count = min(left, _PANEL // 32)
             if plain is not None:
-                values = numpy.array(plain.take(count * samples), dtype=numpy.int64)
+                values, plain = plain[: count * samples], plain[count * samples :]
             else:
                 values = numpy.fromfile(file, numpy.dtype(source.dtype).newbyteorder(">"), count * samples)
             if values.max(initial=0) > largest:
@@ -147,36 +153,15 @@ def _fields(head: bytes, name: str) -> tuple[int, int, int, int]:
     return numbers[0], numbers[1], numbers[2], blank.end()
 
 
-class _Plain:
-    """Whole numbers of a text, between blanks and comments, read as they are asked for."""
+def _plain(text: bytes, count: int, name: str) -> Array:
+    """Parse `count` whole numbers of a text, between blanks and comments; fewer where it ends."""
+    import numpy
 
-    def __init__(self, file: BinaryIO, name: str) -> None:
-        self._file = file
-        self._name = name
-        self._rest = b""
-        self._tokens: list[bytes] = []
-
-    def take(self, count: int) -> list[int]:
-        """The next `count` numbers, or as many as there are."""
-        while len(self._tokens) < count:
-            chunk = self._file.read(1 << 20)
-            text = self._rest + chunk
-            # The text behind the last line end or blank may go on; a comment ends with its line.
-            cut = max(map(text.rfind, (b"\n", b"\r"))) + 1
-            if b"#" not in text[cut:]:
-                cut = max(cut, *(text.rfind(blank) + 1 for blank in (b" ", b"\t", b"\v", b"\f")))
-            if not chunk:
-                cut = len(text)
-            elif cut == 0 and len(text) > _PANEL:
-                raise UsageError(f"{self._name} has text that is not a whole number")
-            self._tokens += _COMMENT.sub(b"", text[:cut]).split()
-            self._rest = text[cut:]
-            if not chunk:
-                break
-        taken, self._tokens = self._tokens[:count], self._tokens[count:]
-        for token in taken:
-            if not token.isdigit() or len(token) > 10:
-                raise UsageError(
-                    f"{self._name} has {printable(token.decode('latin1'))!r}, but a whole number was expected"
-                )
-        return [int(token) for token in taken]
+    text = _COMMENT.sub(b"", text)
+    odd = _NO_DIGIT.search(text)
+    words = text if odd is None else text[: odd.start()].rstrip(b"0123456789")
+    numbers = numpy.fromstring(words, numpy.int64, sep=" ")[:count]
+    if odd is not None and numbers.size < count:
+        word = text[len(words) : odd.end() + 99].split(None, 1)[0].decode("latin1")
+        raise UsageError(f"{name} has {printable(word)!r}, but a whole number was expected")
+    return numbers

@@ -11,14 +11,14 @@ from tilewise.files.checks import numbers_bytes, printable
 from tilewise.files.dtypes import ALL
 from tilewise.files.formats import Format
 from tilewise.files.formats.text_lines import (
-    Line,
+    TextLine,
     check_encoding,
     count_data_lines,
     data_lines,
     skip_lines,
 )
 from tilewise.files.formats.text_style import (
-    Reading,
+    FieldMarks,
     dtype_of,
     may_be_numbers,
     names_in,
@@ -82,7 +82,7 @@ def inspect(path: str, name: str, member: str, most: int | None = None, style: S
     rows = count
     if pair is not None and second is not None:
         behind = reading_of(lines[1:], _usual(name, second), style) or (
-            reading if reading.separator != " " else Reading(_usual(name, second), ".")
+            reading if reading.separator != " " else FieldMarks(_usual(name, second), ".")
         )
         # The header's own separator is a blank, or the one of the numbers.
         alike = reading.separator == behind.separator or begin.fields(" ") == 2
@@ -149,7 +149,7 @@ def create(new: New) -> Region:
             f"the output {new.name} cannot be written: {decimal!r} is both separator and decimal mark",
             "--separator ';'",
         )
-    _check_words(new.style, Reading(separator, decimal), new.name)
+    _check_words(new.style, FieldMarks(separator, decimal), new.name)
     missing = list(new.style.missing[:1])
     if missing == [""]:
         if separator == " ":
@@ -175,7 +175,7 @@ def _kind(name: str) -> str:
     return os.path.splitext(name)[1].lower()
 
 
-def _usual(path: str, line: Line) -> str:
+def _usual(path: str, line: TextLine) -> str:
     """The separator that the extension means, or the line itself in a .txt."""
     known = _SEPARATORS[_kind(path)]
     if known == " ":
@@ -183,7 +183,7 @@ def _usual(path: str, line: Line) -> str:
     return known
 
 
-def _below_names(lines: list[Line], name: str, style: Style) -> tuple[Reading, str]:
+def _below_names(lines: list[TextLine], name: str, style: Style) -> tuple[FieldMarks, str]:
     """Read the lines below a first one of column names, and list these; UsageError where it is none."""
     usual = _usual(name, lines[0])
     if style.header_rows is None and len(lines) > 1:
@@ -195,7 +195,7 @@ def _below_names(lines: list[Line], name: str, style: Style) -> tuple[Reading, s
     raise refused(name, lines, usual, style)
 
 
-def _shape_in(line: Line, style: Style) -> tuple[int, int] | None:
+def _shape_in(line: TextLine, style: Style) -> tuple[int, int] | None:
     """The two whole numbers that are all of a line, and might be a shape."""
     pair = _WHOLE_PAIR.fullmatch(line.sample) if line.whole else None
     if pair is None or (style.decimal == "," and b"," in line.sample):
@@ -203,14 +203,14 @@ def _shape_in(line: Line, style: Style) -> tuple[int, int] | None:
     return int(pair[1]), int(pair[2])
 
 
-def _check_words(style: Style, reading: Reading, name: str) -> None:
+def _check_words(style: Style, reading: FieldMarks, name: str) -> None:
     """Raises UsageError for a word for missing numbers that its separator would cut."""
     for word in style.missing:
         if reading.separator in word:
             raise UsageError(f"--missing {word!r} cannot be in {name}: it has the separator in it")
 
 
-def _first(line: Line) -> str:
+def _first(line: TextLine) -> str:
     return f"line {line.number}" if line.number > 1 else "its first line"
 
 

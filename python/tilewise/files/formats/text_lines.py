@@ -30,7 +30,7 @@ ERROR_WORD = re.compile(  # of Excel; at the beginning of a line it is no commen
 _FORTRAN_EXPONENT = re.compile(rb"(?<=[0-9.])[dD](?=[+-]?[0-9])")
 
 
-class Line:
+class TextLine:
     """A line of numbers: where it begins (bytes), its first 64 KiB, and how many fields it has in all."""
 
     def __init__(self, begin: int, number: int, separators: str = "") -> None:
@@ -119,7 +119,7 @@ def skip_lines(file: BinaryIO, count: int, name: str) -> None:
 
 def data_lines(
     file: BinaryIO, count: int, separators: str = "", tabs_are_fields: bool = False, skipped: int = 0
-) -> list[Line | None]:
+) -> list[TextLine | None]:
     """The first `count` lines of `file` that hold data; None for each that is not there.
 
     It begins behind so many `skipped` lines. `separators` may stand between fields beside the usual ones.
@@ -128,8 +128,8 @@ def data_lines(
         file.seek(0)
         if file.read(len(_BOM)) != _BOM:
             file.seek(0)
-    lines: list[Line | None] = []
-    line: Line | None = None
+    lines: list[TextLine | None] = []
+    line: TextLine | None = None
     skipping = False
     last = b""  # byte of the line so far
     number = skipped + 1
@@ -142,7 +142,7 @@ def data_lines(
             if bare[:1] and bare[:1] in _MARKS and not ERROR_WORD.match(bare):
                 skipping = True
             elif bare:
-                line = Line(begin, number, separators)
+                line = TextLine(begin, number, separators)
         if line is not None and not skipping:
             data = without_comment(last + piece)[len(last) :]
             line.add(data.rstrip(b"\r\n"))

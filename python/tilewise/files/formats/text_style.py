@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import printable
-from tilewise.files.formats.text_lines import SEPARATORS, Line, plain_exponents
+from tilewise.files.formats.text_lines import SEPARATORS, TextLine, plain_exponents
 from tilewise.files.style import LONGEST_WORD, Style
 
 _TRIED = 1000  # numbers of the first line that are looked at
@@ -38,14 +38,14 @@ _GROUPED = re.compile(
 _WINDOWS = r"sed 's/1\.#INF0*/inf/g; s/1\.#[A-Z]*0*/nan/g' writes such numbers as inf and nan"
 
 
-class Reading(NamedTuple):
+class FieldMarks(NamedTuple):
     """A way to read lines."""
 
     separator: str
     decimal: str
 
 
-def reading_of(lines: Sequence[Line], usual: str, style: Style) -> Reading | None:
+def reading_of(lines: Sequence[TextLine], usual: str, style: Style) -> FieldMarks | None:
     """Find how `lines` are to be read; None where not even the first one holds numbers in any certain way.
 
     `usual` is the separator where the lines do not contradict, or `style`.
@@ -58,7 +58,7 @@ def reading_of(lines: Sequence[Line], usual: str, style: Style) -> Reading | Non
             each for each in separators if each != " " or each == separators[0]
         ]  # it hides empty fields
     readings = [
-        Reading(separator, decimal)
+        FieldMarks(separator, decimal)
         for separator in separators
         # What separates nothing would be a guess.
         if separator == separators[0] or lines[0].fields(separator) > 1
@@ -85,7 +85,7 @@ def may_be_numbers(names: Sequence[str]) -> bool:
     return all(not name or _USUAL_WORDS.fullmatch(name) or looks_like_number(name) for name in names)
 
 
-def names_in(first: Line, second: Line, reading: Reading) -> list[str] | None:
+def names_in(first: TextLine, second: TextLine, reading: FieldMarks) -> list[str] | None:
     """The words in a `first` line above a `second` one of numbers; None where some of them are numbers."""
     if not first.whole or first.fields(reading.separator) != second.fields(reading.separator):
         return None
@@ -95,9 +95,9 @@ def names_in(first: Line, second: Line, reading: Reading) -> list[str] | None:
     return [name.decode("utf-8", "replace") for name in names]
 
 
-def refused(name: str, lines: Sequence[Line], usual: str, style: Style) -> UsageError:
+def refused(name: str, lines: Sequence[TextLine], usual: str, style: Style) -> UsageError:
     """The error to raise for a first line that cannot be read, with what helps."""
-    reading = Reading(style.separator or _separator_of_words(lines[0], usual), style.decimal or ".")
+    reading = FieldMarks(style.separator or _separator_of_words(lines[0], usual), style.decimal or ".")
     first = lines[0]
     where = "its first line" if style.header_rows is None else f"line {first.number}"
     token = next(field for field in _tokens(first, reading, _TRIED) if not _is_held(field, reading, style))
@@ -110,17 +110,19 @@ def refused(name: str, lines: Sequence[Line], usual: str, style: Style) -> Usage
     return UsageError(f"{name} has {what} in {where}, but a number was expected", advice)
 
 
-def _separator_of_words(line: Line, usual: str) -> str:
+def _separator_of_words(line: TextLine, usual: str) -> str:
     """The separator between words that all look like numbers, though they are none; else the usual one."""
     separators: list[str] = [usual, *(SEPARATORS + " ").replace(usual, "")]
     for separator in separators:
-        words = [field.decode("utf-8", "replace") for field in _tokens(line, Reading(separator, "."), _TRIED)]
+        words = [
+            field.decode("utf-8", "replace") for field in _tokens(line, FieldMarks(separator, "."), _TRIED)
+        ]
         if line.fields(separator) > 1 and may_be_numbers(words) and not re.search("[;|\\s]", "".join(words)):
             return separator
     return usual
 
 
-def _advice(word: str, lines: Sequence[Line], usual: str, style: Style) -> str:
+def _advice(word: str, lines: Sequence[TextLine], usual: str, style: Style) -> str:
     if not word:
         return _EMPTY
     if word.endswith("\u221e"):
@@ -178,7 +180,7 @@ def number_type(field: bytes, decimal: str) -> str:
     return "float64"
 
 
-def dtype_of(line: Line, reading: Reading) -> str:
+def dtype_of(line: TextLine, reading: FieldMarks) -> str:
     """complex128 where the first numbers of `line` have a complex one, else float64."""
     found = (number_type(field, reading.decimal) for field in _tokens(line, reading, _TRIED))
     return "complex128" if "complex128" in found else "float64"
@@ -208,7 +210,7 @@ def bare(field: bytes) -> bytes:
     return field[1:-1].strip() if quoted else field
 
 
-def _tokens(line: Line, reading: Reading, most: int) -> Iterator[bytes]:
+def _tokens(line: TextLine, reading: FieldMarks, most: int) -> Iterator[bytes]:
     fields = fields_of(line.sample, reading.separator)
     return map(bare, (fields if line.whole else fields[:-1])[:most])
 
@@ -218,11 +220,11 @@ def is_missing(field: bytes, style: Style) -> bool:
     return bool(style.missing) and (not field or field.decode("utf-8", "replace") in style.missing)
 
 
-def _is_held(field: bytes, reading: Reading, style: Style) -> bool:
+def _is_held(field: bytes, reading: FieldMarks, style: Style) -> bool:
     return is_missing(field, style) or bool(number_type(field, reading.decimal))
 
 
-def _fits(lines: Sequence[Line], reading: Reading, style: Style) -> bool:
+def _fits(lines: Sequence[TextLine], reading: FieldMarks, style: Style) -> bool:
     """True where all that is looked at of `lines` is numbers, or missing, and the lines are equally long."""
     if len({line.fields(reading.separator) for line in lines}) > 1:
         return False
@@ -235,7 +237,7 @@ def _fits(lines: Sequence[Line], reading: Reading, style: Style) -> bool:
     return True
 
 
-def _may_be_thousands(lines: Sequence[Line], reading: Reading) -> bool:
+def _may_be_thousands(lines: Sequence[TextLine], reading: FieldMarks) -> bool:
     """True where commas may part thousands, as in 1,234, since none of them shows that it does not."""
     if reading.decimal != ",":
         return False

@@ -23,7 +23,7 @@ from tilewise.base.units import bytes_text, plural
 from tilewise.files.checks import missing, not_applied, numbers_bytes, pick, printable
 from tilewise.files.dtypes import ALL, ITEMSIZE
 from tilewise.files.formats import Format
-from tilewise.files.formats.zarr_metadata import FILE, Node, Stored, read_node, steps, stored
+from tilewise.files.formats.zarr_metadata import FILE, Stored, ZarrNode, read_node, steps, stored
 from tilewise.files.formats.zarr_new import (
     check_folder,
     claim_of,
@@ -35,7 +35,7 @@ from tilewise.files.formats.zarr_new import (
 )
 from tilewise.files.region import Source, Tile
 from tilewise.files.regular import cannot_read, require_regular
-from tilewise.files.slices import Part, Selection, part_of, where, write_blocks
+from tilewise.files.slices import ArrayPart, Selection, part_of, where, write_blocks
 
 if TYPE_CHECKING:
     from tilewise.files import Content
@@ -146,7 +146,7 @@ def contents(path: str, name: str) -> list[Content]:
     ]
 
 
-def _root(path: str, name: str) -> Node:
+def _root(path: str, name: str) -> ZarrNode:
     """The array or group at `path`; UsageError where there is none."""
     try:
         mode = os.stat(path).st_mode
@@ -204,7 +204,7 @@ def _folder(path: str, member: str) -> str:
     return os.path.join(path, member.lstrip("/"))
 
 
-def _tiles(array: Stored, part: Part, folder: str, name: str) -> list[Tile]:
+def _tiles(array: Stored, part: ArrayPart, folder: str, name: str) -> list[Tile]:
     """A tile for each chunk that has numbers of the matrix; those without a file have no path.
 
     Raises UsageError for a chunk that is no file of the right size.

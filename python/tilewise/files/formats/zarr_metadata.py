@@ -36,7 +36,7 @@ _CODES = {
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-class Node(msgspec.Struct, frozen=True):
+class ZarrNode(msgspec.Struct, frozen=True):
     """An array or a group of version 2 or 3, with the fields of its metadata."""
 
     version: int
@@ -128,7 +128,7 @@ def steps(member: str, name: str) -> list[str]:
     return parts
 
 
-def read_node(folder: str, name: str) -> Node | None:
+def read_node(folder: str, name: str) -> ZarrNode | None:
     """Read the array or group in `folder`, None where it is neither; UsageError for broken metadata."""
     for file, version in ((FILE, 3), (".zarray", 2), (".zgroup", 2)):
         if not os.path.lexists(os.path.join(folder, file)):
@@ -144,11 +144,11 @@ def read_node(folder: str, name: str) -> Node | None:
             )
         if file == ".zarray" and os.path.lexists(os.path.join(folder, ".zattrs")):
             fields["attributes"] = _read(folder, ".zattrs", name)
-        return Node(version, kind == "array", fields)
+        return ZarrNode(version, kind == "array", fields)
     return None
 
 
-def stored(node: Node, name: str) -> Stored:
+def stored(node: ZarrNode, name: str) -> Stored:
     """Tell how the array `node` is stored; UsageError where its metadata make no sense."""
     try:
         found = _version3(node, name) if node.version == 3 else _version2(node, name)
@@ -180,7 +180,7 @@ def _read(folder: str, file: str, name: str) -> dict[str, Any]:
     return fields
 
 
-def _version2(node: Node, name: str) -> Stored:
+def _version2(node: ZarrNode, name: str) -> Stored:
     found = msgspec.convert(node.fields, _Version2)
     said = found.dtype if isinstance(found.dtype, str) else "records"
     match = re.match(r"([<>|])([A-Za-z])(\d*)", said)
@@ -204,7 +204,7 @@ def _version2(node: Node, name: str) -> Stored:
     )
 
 
-def _version3(node: Node, name: str) -> Stored:
+def _version3(node: ZarrNode, name: str) -> Stored:
     found = msgspec.convert(node.fields, _Version3)
     said = found.data_type if isinstance(found.data_type, str) else found.data_type.name
     dtype = {"bool": "uint8"}.get(said, said)

@@ -15,7 +15,7 @@ from tilewise.planning.choices import SEED_MAX
 from tilewise.planning.names import Algorithm, any_count, described, table
 
 if TYPE_CHECKING:
-    from tilewise.files.folder import Piece
+    from tilewise.files.folder import FolderFile
     from tilewise.files.region import Region
     from tilewise.launch.job import Job
     from tilewise.launch.join import Join
@@ -242,7 +242,7 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
         places = {name.lower(): region for name, region in regions.items()}
         return replace(job, svd=replace(job.svd, **places)) if job.svd is not None else job
 
-    def counted(self, pieces: list[Piece], result: dict[str, Any]) -> list[Piece]:
+    def counted(self, pieces: list[FolderFile], result: dict[str, Any]) -> list[FolderFile]:
         count = result["components"]
         return [
             replace(piece, shape=(piece.shape[0], count))

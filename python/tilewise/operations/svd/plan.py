@@ -27,7 +27,7 @@ import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.base.units import bytes_text, duration_text, listing, plural, shape_text
-from tilewise.files.folder import Piece
+from tilewise.files.folder import FolderFile
 from tilewise.files.region import Region, unplaced
 from tilewise.launch import environment, job
 from tilewise.launch.job import Variant
@@ -307,15 +307,15 @@ def _blocks(variant: Variant, columns: int, options: Svd, why: list[str]) -> Var
     return msgspec.structs.replace(variant, blocks=2 * pairs, start=start, inner=inner)
 
 
-def _pieces(shape: Shape, options: Svd, dtype: str) -> list[Piece]:
+def _pieces(shape: Shape, options: Svd, dtype: str) -> list[FolderFile]:
     """The files of the folder."""
     k = shape.components
-    values = Piece("s.npy", (k,), REAL.get(dtype, dtype))
+    values = FolderFile("s.npy", (k,), REAL.get(dtype, dtype))
     if options.values_only:
         return [values]
-    left = Piece("U.npy", (shape.rows, k), dtype)
-    scaled = [Piece("US.npy", left.shape, dtype)] if options.scaled else []
-    return [left, values, Piece("Vt.npy", (k, shape.columns), dtype), *scaled]
+    left = FolderFile("U.npy", (shape.rows, k), dtype)
+    scaled = [FolderFile("US.npy", left.shape, dtype)] if options.scaled else []
+    return [left, values, FolderFile("Vt.npy", (k, shape.columns), dtype), *scaled]
 
 
 # The shorter side up to which one rank takes gesdd, which is the fastest there; above it two stages are.

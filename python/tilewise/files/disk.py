@@ -1,4 +1,4 @@
-"""Room on disks: what outputs take at least, what file systems have left, the refusal with both numbers."""
+"""Needs of disks: what outputs take at least, what file systems have left, the refusal with both numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Want(msgspec.Struct, frozen=True):
     grows: bool = False
 
 
-class Room(msgspec.Struct, frozen=True):
+class DiskNeed(msgspec.Struct, frozen=True):
     """The need of all that is wanted of one file system; `free` is None where it does not say.
 
     `advice`: what to do where it has too little.
@@ -51,12 +51,12 @@ class Room(msgspec.Struct, frozen=True):
             )
 
 
-def rooms(wants: Iterable[Want], advice: str = OUTPUT_ELSEWHERE) -> list[Room]:
+def disk_needs(wants: Iterable[Want], advice: str = OUTPUT_ELSEWHERE) -> list[DiskNeed]:
     """Add up what is wanted of each file system, with that `advice`."""
-    of_device: dict[int, Room] = {}
+    of_device: dict[int, DiskNeed] = {}
     for want in wants:
         device = os.stat(want.folder).st_dev
-        before = of_device.get(device, Room(want.folder, 0, _free(want.folder), [], advice=advice))
+        before = of_device.get(device, DiskNeed(want.folder, 0, _free(want.folder), [], advice=advice))
         of_device[device] = msgspec.structs.replace(
             before,
             needed=before.needed + want.bytes,
@@ -68,7 +68,7 @@ def rooms(wants: Iterable[Want], advice: str = OUTPUT_ELSEWHERE) -> list[Room]:
 
 def require_free(folder: str, size: int, name: str) -> None:
     """Raises RunError unless the file system of `folder` has `size` bytes left for `name`."""
-    Room(folder, size, _free(folder), [name]).require()
+    DiskNeed(folder, size, _free(folder), [name]).require()
 
 
 def _free(folder: str) -> int | None:
