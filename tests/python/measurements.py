@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy
-from tilewise.lab.measurement.result import Disturbance, Level, Line, Matrix, Measurement
+from tilewise.lab.measurement.result import (
+    CurvePiece,
+    Disturbance,
+    FittedCurve,
+    Level,
+    Line,
+    Matrix,
+    Measurement,
+    Model,
+)
 from tilewise.lab.statistics.summary import Summary
-from tilewise.machine.model import CurvePiece, FittedCurve, Model
 
 LAUNCHES, SAMPLES = 3, 10
 COLLECTIVES = ("bcast", "scatter", "gather", "allreduce", "alltoallv")

@@ -15,7 +15,6 @@ import msgspec
 from tilewise.base.errors import RunError
 from tilewise.base.staging import replace
 from tilewise.base.undecodable import UNDECODABLE
-from tilewise.machine.model import Model
 from tilewise.machine.terms import Habit, Term, wrong_term
 
 VERSION = 2
@@ -31,10 +30,9 @@ class Tile(msgspec.Struct, frozen=True):
     bytes_per_second: float
 
 
-class FittedKinds(msgspec.Struct, frozen=True):
-    """What `tilewise measure` fitted, and when each of its kinds was measured."""
+class MeasuredTimes(msgspec.Struct, frozen=True):
+    """The time at which each kind of `tilewise measure` was measured last."""
 
-    model: Model
     times: dict[str, str] = {}
 
 
@@ -55,7 +53,7 @@ class Profile(msgspec.Struct):
 
     version: int = VERSION
     tiles: dict[str, Tile] = {}
-    measured: dict[str, FittedKinds] = {}
+    measured: dict[str, MeasuredTimes] = {}
     devices: dict[str, Device] = {}
     terms: dict[str, dict[str, Term]] = {}
     habits: dict[str, dict[str, Habit]] = {}
@@ -138,14 +136,12 @@ def store_device(key: str, device: Device) -> None:
         _store(profile)
 
 
-def store_measured(key: str, measured: Callable[[FittedKinds | None], FittedKinds]) -> str:
-    """The same for what `tilewise measure` found; returns the file, empty where that failed.
-
-    `measured` makes what is stored of what was.
-    """
+def store_measured(key: str, times: dict[str, str]) -> str:
+    """Keep when kinds were measured on a machine; return the file, empty where that failed."""
     with _locked():
         profile = load()
-        profile.measured[key] = measured(profile.measured.get(key))
+        known = profile.measured.get(key, MeasuredTimes())
+        profile.measured[key] = MeasuredTimes({**known.times, **times})
         return _store(profile)
 
 

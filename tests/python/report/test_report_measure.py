@@ -11,7 +11,7 @@ import numpy
 import pytest
 from measurements import EVIL, EXCHANGES, collectives, files, hostile, line, node, ping, whole, wrap
 from shown import printed
-from tilewise.lab.measurement.result import Line, Matrix
+from tilewise.lab.measurement.result import Line, Matrix, Model
 from tilewise.lab.report import measure_files, measure_messages, measure_node
 from tilewise.lab.report.measure import everything, measure_tables
 from tilewise.lab.report.measure_node import model_table
@@ -30,7 +30,6 @@ from tilewise.lab.report.table import (
     time_text,
 )
 from tilewise.lab.report.terminal import Screen
-from tilewise.machine.model import Model
 
 
 def samples(line: Line) -> numpy.ndarray:

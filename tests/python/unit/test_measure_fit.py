@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import scipy.optimize
 from tilewise.lab.measurement.fit import cost_key, fit, fit_cost, pieces, search, straight
-from tilewise.lab.measurement.result import Line
+from tilewise.lab.measurement.result import Line, Model
 from tilewise.lab.statistics.summary import Summary
-from tilewise.machine.model import Model
 
 POWERS = [1 << k for k in range(23)]
 

@@ -13,12 +13,11 @@ from tilewise.base.errors import RunError, UsageError
 from tilewise.lab.measurement import lines, messages, plans, result, run, stored
 from tilewise.lab.measurement.fit import terms_of
 from tilewise.lab.measurement.request import MeasureRequest
-from tilewise.lab.measurement.result import Disturbance, Level, Line, Matrix, Measurement
+from tilewise.lab.measurement.result import Disturbance, Level, Line, Matrix, Measurement, Model
 from tilewise.lab.statistics.summary import Summary
 from tilewise.launch.events import Done, RankDone
 from tilewise.launch.job import Point, Stop
 from tilewise.machine import host, profile
-from tilewise.machine.model import CurvePiece, FittedCurve, Model
 from tilewise.machine.topology import Core, Topology
 
 GIB = 1 << 30
@@ -301,10 +300,6 @@ def measurement(kinds: list[str], found: list[Line], model: Model = NO_MODEL, **
     )
 
 
-def cost(key: str, beta: float) -> FittedCurve:
-    return FittedCurve(key=key, pieces=[CurvePiece(0, 0, beta)])
-
-
 def test_what_is_kept_is_replaced_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     first = measurement(
@@ -314,7 +309,6 @@ def test_what_is_kept_is_replaced_part_by_part(tmp_path: Path, monkeypatch: pyte
             line("compute", "gemm", 7e9, dtype="float64", threads=2, size=64),
             line("compute", "gemm", 9e9, dtype="float64", threads=2, size=512),
         ],
-        Model(costs=[cost("ping/core/blocking", 1), cost("collective/core/bcast", 1)], injection=5.0),
     )
     assert [os.path.basename(path) for path in stored.keep(first, FACTS)] == [
         "profile.json",
@@ -323,17 +317,9 @@ def test_what_is_kept_is_replaced_part_by_part(tmp_path: Path, monkeypatch: pyte
     second = measurement(
         ["file"],
         [line("file", "positioned", 2), line("memory", "copy", 3)],
-        Model(costs=[cost("file/positioned/read", 2)], copy_rate=4.0),
     )
     stored.keep(second, FACTS)
-    kept = profile.load().measured["h|c"]
-    assert {one.key for one in kept.model.costs} == {
-        "ping/core/blocking",
-        "collective/core/bcast",
-        "file/positioned/read",
-    }
-    assert (kept.model.injection, kept.model.copy_rate) == (5.0, 4.0)
-    assert set(kept.times) == {"ping", "compute", "file"}
+    assert set(profile.load().measured["h|c"].times) == {"ping", "compute", "file"}
     assert stored.read(profile.measurement_path("h", "ping-compute")) == first
     assert stored.read(profile.measurement_path("h", "file")) == second
     assert profile.measurement_path("h/../x", "file").endswith("tilewise/measured-h-..-x-file.json")

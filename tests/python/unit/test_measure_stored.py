@@ -8,7 +8,7 @@ import pytest
 from machines import FACTS
 from test_measure_points import line, measurement
 from tilewise.lab.measurement import stored
-from tilewise.lab.measurement.fit import DISTURBED, fit
+from tilewise.lab.measurement.fit import DISTURBED
 from tilewise.lab.measurement.result import Measurement
 from tilewise.machine import profile
 from tilewise.operations.prediction import machine_name
@@ -23,36 +23,34 @@ def test_a_disturbed_figure_never_replaces_a_quiet_one(
     busy = ["other programs busy (0.9 cores)"]
 
     def told(factor: float, *disturbed: str) -> Measurement:
-        """Messages in two ways, a copy and a product; those of the names or kinds `disturbed` are marked."""
+        """A copy and a product; those of the kinds `disturbed` are marked."""
         found = [
-            *(line("ping", name, factor, level="core", bytes=size) for name in "ab" for size in (8, 16)),
-            line("memory", "copy", factor, bytes=64),
-            line("compute", "gemm", factor * 1e9, dtype="float64", threads=2, size=64),
+            line("memory", "copy", factor * 1e9, bytes=64, threads=1),
+            line("compute", "gemm", factor * 1e9, dtype="float64", threads=1, size=64),
         ]
         for one in found:
-            one.labels = busy if {one.name, one.kind} & set(disturbed) else []
-        return measurement(["ping", "memory", "compute"], found, fit(found))
+            one.labels = busy if one.kind in disturbed else []
+        return measurement(["memory", "compute"], found)
 
-    disturbed = {"ping/core/a", "copy_rate", "compute"}
-    for what, copy, reached, marks, said in (
-        (told(2, "a", "memory", "compute"), 2, 2, disturbed, 0),
-        (told(3, "a", "memory", "compute"), 3, 3, disturbed, 0),
-        (told(1), 1, 1, set(), 0),
-        (told(4), 4, 4, set(), 0),
-        (told(3.5, "ping", "memory", "compute"), 4, 4, set(), 4),
-        (told(5, "ping", "memory", "compute"), 4, 4, set(), 4),
-        (told(6), 6, 6, set(), 0),
+    both = ("memory", "compute")
+    for what, copy, product, marked, said in (
+        (told(2, *both), 2, 2, 2, 0),
+        (told(3, *both), 3, 3, 2, 0),
+        (told(1), 1, 1, 0, 0),
+        (told(4), 4, 4, 0, 0),
+        (told(3.5, *both), 4, 4, 0, 2),
+        (told(5, "memory"), 4, 5, 0, 1),
+        (told(6), 6, 6, 0, 0),
     ):
         stored.keep(what, FACTS)
-        found = profile.load()
-        model = found.measured["h|c"].model
-        (products,) = [found.terms[key]["gemm/float64"] for key in found.terms]
-        assert {*model.labels, *({"compute"} if products.error == DISTURBED else ())} == marks
-        assert (model.copy_rate, products.rate) == (copy, reached * 1e9 / 2)
-        assert [one.key for one in model.costs] == ["ping/core/a", "ping/core/b"]
+        (terms,) = profile.load().terms.values()
+        assert (terms["copy"].rate, terms["gemm/float64"].rate) == (copy * 1e9, product * 1e9)
+        assert [term.error for term in terms.values()].count(DISTURBED) == marked
         assert len(what.warnings) == bool(said)
         if said:
-            assert f"{said} figures measured on a disturbed machine are not stored" in what.warnings[0]
+            assert (
+                f"{said} figure{'s' * (said > 1)} measured on a disturbed machine are not" in what.warnings[0]
+            )
 
 
 def test_what_an_older_version_measured_is_measured_anew(
@@ -65,5 +63,5 @@ def test_what_an_older_version_measured_is_measured_anew(
         ' "terms": {"h|c|b": {"copy": {"rate": 15e9, "runs": 3}}}}'
     )
     assert profile.load() == profile.Profile()
-    stored.keep(measurement(["memory"], [copy := line("memory", "copy", 9, bytes=64)], fit([copy])), FACTS)
+    stored.keep(measurement(["memory"], [line("memory", "copy", 9, bytes=64)]), FACTS)
     assert profile.load().version == 2 and set(profile.load().terms) == {machine_name(FACTS)}

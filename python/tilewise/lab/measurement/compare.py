@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def judge_lines(
     rows: list[Pair], around: list[list[int]], least: float, drift: float, telling: int
 ) -> list[tuple[float, float, float | None]]:
-    """Of each row of one kind: the chance of its difference without a change, half its 95 % interval, and
+    """For each row of one kind: the chance of its difference without a change, half its 95 % interval, and
     what its neighbours (`around`, places in `rows`) share. `least` and `drift` are logarithms."""
     import numpy as np
 
@@ -141,7 +141,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of every line. `counts` has how many lines got each word; `skipped` key and reason.
+    """Outcome of every line. `counts` has how many lines got each word; `skipped` key and reason.
 
     `least` is the relative difference below which none counts, `false` the false discovery rate, `drift` the
     standard deviation that lines of a kind are allowed from one measurement to the next.
@@ -266,7 +266,7 @@ def _ratio(logarithm: float) -> float | None:
 
 
 def _neighbours(lines: list[Line]) -> list[list[int]]:
-    """Of each line, places of those like it of up to three times its size; up to sixteen where few."""
+    """For each line, find places of lines like it of up to three times its size; up to sixteen where few."""
     like: dict[tuple[object, ...], list[tuple[int, float]]] = {}
     for place, line in enumerate(lines):
         like.setdefault(_family(line), []).append((place, math.log2(max(line.bytes, line.size, 1))))
@@ -288,7 +288,7 @@ def _family(line: Line) -> tuple[object, ...]:
 
 
 def _is_real(measurement: Measurement) -> bool:
-    """Whether it is known to come from a machine that is not virtual."""
+    """Tell whether it is known to come from a machine that is not virtual."""
     return measurement.environment.get("virtual") is False
 
 
@@ -303,7 +303,7 @@ def _described(measurement: Measurement) -> dict[str, str]:
 
 
 def differences(before: dict[str, Any], after: dict[str, Any], prefix: str = "") -> list[Difference]:
-    """What is not the same in two environments, by name; what differs every time (`time` …) is left out."""
+    """List differences of two environments by name; what differs every time (`time` …) is left out."""
     differing: list[Difference] = []
     for name in [*before, *(name for name in after if name not in before)]:
         if name in _PASSING:
@@ -324,7 +324,7 @@ def _notes(
     drift: dict[str, float],
     least: float,
 ) -> list[str]:
-    """What a reader must know: nothing in common, single launches, disturbances, kinds that moved as one."""
+    """Notes for the reader: nothing in common, single launches, disturbances, kinds that moved as one."""
     notes = []
     if not pairs:
         notes.append("The two measurements have no line in common.")

@@ -25,7 +25,7 @@ _ONCE = Stop(least=1, most=1, warmup=0, relative=1.0, seconds=0.0)
 
 
 class Tried(NamedTuple):
-    """Whether messages arrived as they were sent, and what happened where they did not."""
+    """Result of a trial: whether messages arrived as they were sent, or what happened instead."""
 
     takes: bool
     why: str = ""
@@ -37,7 +37,7 @@ def here() -> Launch:
 
 
 def says(launcher: str, caught: Signals) -> str:
-    """What MPI says of itself: `yes`, `no`, or nothing where there is no way to ask. Raises RunError."""
+    """Ask what MPI says of itself: `yes`, `no`, or nothing where there is no way to ask. Raises RunError."""
     return _ran(here(), "", launcher, caught).told.takes_device_addresses
 
 

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tilewise.lab.measurement.result import Line, once
-from tilewise.machine.model import CurvePiece, FittedCurve, Model
+from tilewise.lab.measurement.result import CurvePiece, FittedCurve, Line, Model, once
 from tilewise.machine.terms import KINDS, Term, gemm
 
 if TYPE_CHECKING:
@@ -72,8 +71,11 @@ def fit(lines: Iterable[Line]) -> Model:
 
 
 def cost_key(line: Line) -> str:
-    """What of: `ping/LEVEL/NAME`, with `/device`, `/stream` for a stream, `/PAIRSpairs` where several talk;
-    `collective/LEVEL/NAME/PATTERN/RANKSranks`; `file/NAME/SERIES/RANKSranks`, and what is unusual of it."""
+    """Key of a line's curve.
+
+    `ping/LEVEL/NAME`, with `/device`, `/stream` for a stream, `/PAIRSpairs` where several talk;
+    `collective/LEVEL/NAME/PATTERN/RANKSranks`; `file/NAME/SERIES/RANKSranks`, and what is unusual of it.
+    """
     if line.kind == "ping":
         words = [line.level, line.name, *[line.buffer] * (line.buffer != "")]
         words += ["stream"] * (line.pattern == "stream") + [f"{line.pairs}pairs"] * (line.pairs > 1)
@@ -97,7 +99,7 @@ def one_operation(line: Line) -> float:
 
 
 def fit_cost(key: str, curve: dict[int, float]) -> FittedCurve:
-    """Of seconds by bytes (two or more sizes, all positive); errors come from sizes left out.
+    """Fit seconds by bytes (two or more sizes, all positive); errors come from sizes left out.
 
     Sizes are left out in three lots, and predicted by a fit that never saw them. Never left out are the
     least and the largest size, and the two around each cut of the whole fit: what lies beyond the ends of a
@@ -230,7 +232,7 @@ _NEAR = ("core", "cache", "socket", "sibling")  # levels within a node, the like
 
 
 def terms_of(lines: Iterable[Line], cores: int) -> dict[str, Term]:
-    """What `lines` say of a node with so many `cores`; nothing of what was not measured."""
+    """Derive terms of a node with so many `cores` from `lines`; none of what was not measured."""
     lines = [line for line in lines if line.summary is not None and not line.skipped]
     found: dict[str, Term | None] = {
         "copy": _of_threads(lines, lambda line: line.kind == "memory" and line.name == "copy", cores),
@@ -269,7 +271,7 @@ def _products(lines: Sequence[Line], dtype: str, cores: int) -> Term | None:
 
 
 def _of_ranks(lines: Sequence[Line], series: str) -> Term | None:
-    """Of files in the page cache: one rank's rate, and that of the most ranks together."""
+    """Rates of files in the page cache: of one rank, and of the most ranks together."""
     some = [
         line
         for line in lines
@@ -284,7 +286,7 @@ def _of_ranks(lines: Sequence[Line], series: str) -> Term | None:
 
 
 def _recalled(lines: Sequence[Line]) -> Term | None:
-    """What a write after a pause takes longer than one that follows another: its pages were the host's."""
+    """Rate at which the host gives pages back: what a write after a pause takes longer than the next one."""
     new, rested = _of_ranks(lines, "write_new"), _of_ranks(lines, "write_rested")
     if new is None or rested is None or not (rested.rate < new.rate and rested.node < new.node):
         return None

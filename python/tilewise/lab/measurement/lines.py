@@ -54,7 +54,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choices(lines: Sequence[Line]) -> list[Choice]:
-    """What the lines of both kernels say, by type and size, in their order."""
+    """Compare the lines of both kernels, by type and size, in their order."""
     both: dict[tuple[str, int], dict[str, Line]] = {}
     for line in lines:
         if line.chosen in CHOICES and line.kernel in CHOICES and line.summary is not None:
@@ -183,7 +183,7 @@ def _unmeasured(ask: PlannedPoint) -> Sequence[str]:
 
 
 def _mean(rows: Sequence[Sequence[float]]) -> list[float]:
-    """Of each rank, over launches."""
+    """Mean of each rank over launches."""
     width = min((len(row) for row in rows), default=0)
     return [sum(row[rank] for row in rows) / len(rows) for rank in range(width)]
 
@@ -248,7 +248,7 @@ def add_shares(lines: Sequence[Line], links: dict[str, float]) -> None:
 
 
 def _in_memory(line: Line) -> bool:
-    """Whether blocks of a file only go from one place in this node's memory to another."""
+    """Tell whether blocks of a file only go from one place in this node's memory to another."""
     to_disk = line.sync and line.series != "read"
     ours = line.buffer not in ON_DEVICE
     return line.cache == "warm" and line.name != "uncached" and ours and not to_disk

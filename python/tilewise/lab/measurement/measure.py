@@ -29,7 +29,7 @@ from tilewise.machine.facts import Facts, gather
 
 
 class MeasureOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a measurement.
+    """Outcome of a measurement.
 
     `kept` are the files of this machine's profile that have it now; `chatter` is what launchers printed.
     `error` is what ended a launch, where one failed: the others are measured all the same.

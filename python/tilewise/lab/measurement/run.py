@@ -48,7 +48,7 @@ class Scratch:
         self._guardian = Guardian([claim], _LEAD)
 
     def path(self, name: str) -> str:
-        """Of a file in the folder."""
+        """Path of a file in the folder."""
         return os.path.join(self._folder, name)
 
     def remove(self) -> None:
@@ -73,7 +73,7 @@ class PointSeries(msgspec.Struct, frozen=True):
 
 
 class FoundPoint(msgspec.Struct, frozen=True):
-    """What came of a point. `chosen`: the kernel, `tiles` or `blas`, that jobs use for such a product."""
+    """Outcome of a point. `chosen`: the kernel, `tiles` or `blas`, that jobs use for such a product."""
 
     series: list[PointSeries] = []
     inner: int = 1
@@ -288,7 +288,7 @@ def _dealt(launch: Launch, theirs: str) -> list[str]:
 def job_of(
     launch: Launch, asks: Sequence[PlannedPoint], number: int, fault: str = "", progress: bool = False
 ) -> job.Job:
-    """What the worker is told."""
+    """Job that the worker is given."""
     variant = job.Variant(
         algorithm="local",
         exchange="none",

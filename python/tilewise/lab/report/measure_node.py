@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewise.base.units import rate_text
 from tilewise.lab.measurement.lines import choices, sentences
-from tilewise.lab.measurement.result import Line, Measurement
+from tilewise.lab.measurement.result import FittedCurve, Line, Measurement, Model
 from tilewise.lab.report import measured as ask
 from tilewise.lab.report.table import (
     Cell,
@@ -22,7 +22,6 @@ from tilewise.lab.report.table import (
     text_columns,
     time_text,
 )
-from tilewise.machine.model import FittedCurve, Model
 
 
 def memory(measurement: Measurement) -> Table | None:

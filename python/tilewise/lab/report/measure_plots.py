@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from tilewise.base.units import plural, rate_text
 from tilewise.lab.measurement.fit import cost_key, one_operation
-from tilewise.lab.measurement.result import Line, Matrix, Measurement
+from tilewise.lab.measurement.result import FittedCurve, Line, Matrix, Measurement
 from tilewise.lab.report import measured as ask
 from tilewise.lab.report.bars import Bar, bars, field
 from tilewise.lab.report.curves import Axis, Curve, Guide, curves
@@ -22,7 +22,6 @@ from tilewise.lab.report.measure_messages import matrix_table
 from tilewise.lab.report.measure_node import cache_sizes
 from tilewise.lab.report.style import Plot, ordered
 from tilewise.lab.report.table import percent, significant, size_text, time_text
-from tilewise.machine.model import FittedCurve
 
 _DENSE = 96  # points of a model's curve
 _MOST = 8  # figures of one sort: more are in the tables
