@@ -185,7 +185,7 @@ def field(
 
 
 def _texts(numbers: Any) -> dict[tuple[int, ...], str]:
-    """What stands in each cell that has a value: as many digits as there is room for; nothing without any."""
+    """Text of each cell that has a value: as many digits as there is room for; nothing without any."""
     import numpy
 
     values = {place: float(value) for place, value in numpy.ndenumerate(numbers) if not math.isnan(value)}

@@ -56,7 +56,7 @@ class Curve:
 
 @dataclasses.dataclass(frozen=True)
 class Axis:
-    """What an axis shows. `kind` is how its numbers are written: bytes, seconds, rate, or plain."""
+    """An axis of a diagram. `kind` is how its numbers are written: bytes, seconds, rate, or plain."""
 
     label: str
     kind: str = "plain"
@@ -160,7 +160,7 @@ def _drawable(curve: Curve, across: Axis, up: Axis) -> Curve:
 
 
 def _fits_axis(value: float | None) -> bool:
-    """Whether an axis can show it; no figure that was measured is beyond that."""
+    """Tell whether an axis can show a value; no figure that was measured is beyond that."""
     number = finite(value)
     return number is not None and (number == 0 or 1 / _DRAWN < abs(number) < _DRAWN)
 
@@ -230,7 +230,7 @@ def _within_a_power(side: Any, axis: Axis) -> None:
 
 
 def _between(value: float, side: Any, kind: str) -> str:
-    """What stands at a minor tick of a logarithmic axis: where there are few powers of ten, 2 and 5 too."""
+    """Text of a minor tick of a logarithmic axis: where there are few powers of ten, at 2 and 5 too."""
     low, high = side.get_view_interval()
     first = f"{value:e}"[0]
     return tick_text(value, kind) if high < _FEW_POWERS * low and first in "25" else ""

@@ -162,7 +162,7 @@ def _named(strategy: str) -> str:
 
 
 def _half(seats: _Seats, strategy: str, writes: bool) -> list[str]:
-    """What lies between a file above and the ranks below it; where the file is written, arrows are turned."""
+    """Draw what lies between a file above and the ranks below; where the file is written, arrows turn."""
     if strategy == "none":
         return []
     if strategy == "per_rank":
@@ -260,7 +260,7 @@ def _words(x: float, y: float, text: str, anchor: str, colour: str) -> str:
 
 
 def _shade(upper: Point, lower: Point, y: float, colour: str) -> str:
-    """What a rank takes of the file: from `upper` (left, right) at the strip down to `lower` at `y`."""
+    """Shade what a rank takes of the file: from `upper` (left, right) at the strip down to `lower` at `y`."""
     corners = ((upper[0], _STRIP[1]), (upper[1], _STRIP[1]), (lower[1], y), (lower[0], y))
     points = " ".join(f"{x:.1f},{at:.1f}" for x, at in corners)
     return f'<polygon points="{points}" fill="{colour}" fill-opacity=".2"/>'

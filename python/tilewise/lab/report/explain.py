@@ -69,12 +69,12 @@ def _phases(record: Record) -> Table:
 
 
 def _foreseen(foreseen: dict[str, float], phase: str) -> list[str]:
-    """What was predicted for a phase; nothing where nothing was."""
+    """Prediction for a phase; nothing where there is none."""
     return [seconds_text(foreseen.get(phase, 0.0))] if foreseen else []
 
 
 def closing_lines(record: Record) -> list[tuple[str, ...]]:
-    """What stands under the phases: memory, check, how, result; each a label, words, and perhaps a tone."""
+    """Lines under the phases: memory, check, how, result; each a label, words, and perhaps a tone."""
     memory = record.peak_rss_bytes
     where = "on the largest rank, " if record.variant.ranks > 1 else ""
     node = f"{bytes_text(memory.node_sum)} on the node" if record.variant.ranks > 1 else ""

@@ -1,4 +1,4 @@
-"""What a report is made of: each RESULT is recognised by what is in it, never by its name alone.
+"""Results that a report is made of, each recognised by what is in it, never by its name alone.
 
 folder with points.jsonl, or with such folders below ▶ study      JSON with traceEvents ▶ timeline
 JSON with lines and kinds ▶ measurement                           JSON with a variant ▶ record

@@ -29,7 +29,7 @@ from tilewise.lab.report.terminal import Screen
 
 
 def measure_tables(measurement: Measurement, verbose: bool = False) -> Screen:
-    """What was found, for a terminal of 80 columns: what disturbed it first, each footnote once."""
+    """Show a measurement on a terminal of 80 columns: what disturbed it first, each footnote once."""
     screen, told = Screen(), set[str]()
     for line in ask.disturbed(measurement):
         screen.line(line, "warning")
@@ -109,7 +109,7 @@ _NAMED = 3  # keys of lines that only one side has
 
 
 def comparison_tables(comparison: Comparison, verbose: bool = False) -> Screen:
-    """What changed, with base times beside each ratio; `verbose` adds all that did not."""
+    """Show what changed, with base times beside each ratio; `verbose` adds all that did not."""
     screen = Screen()
     counts = ", ".join(f"{comparison.counts.get(word, 0)} {word}" for word in (FASTER, SLOWER, SAME))
     screen.line(f"{plural(len(comparison.changes), 'line')} in both: {counts}", "strong")
@@ -155,7 +155,7 @@ def changes(comparison: Comparison, every: bool = True) -> Table | None:
 
 
 def surroundings(comparison: Comparison) -> Table | None:
-    """What about the machine or its software is not as it was."""
+    """Differences in the machine or its software."""
     if not comparison.environment:
         return None
     table = Table("surroundings", "Other differences", text_columns("surroundings", "before", "after"))

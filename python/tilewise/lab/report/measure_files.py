@@ -24,7 +24,7 @@ _RESTED = "write_rested"
 
 
 def setting(line: Line) -> tuple[str, str, str, str, bool]:
-    """What one of report 4's tables keeps the same: strategy, layout, buffer, cache, flushed or not."""
+    """Settings that one of report 4's tables keeps: strategy, layout, buffer, cache, flushed or not."""
     return line.name, line.layout, line.buffer, line.cache, line.sync
 
 
@@ -36,7 +36,7 @@ def setting_text(lines: list[Line]) -> str:
 
 
 def flushed_text(line: Line) -> str:
-    """Whether the time of a write includes the disk's."""
+    """Say whether the time of a write includes the disk's."""
     return "writes flushed" if line.sync else "writes not flushed"
 
 

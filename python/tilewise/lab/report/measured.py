@@ -101,7 +101,7 @@ def bounds(line: Line) -> tuple[float, float] | None:
 
 
 def state(line: Line) -> str:
-    """What reading a file found in the page cache: `warm`, `cold`, `not cold` or, past it, `bypassed`."""
+    """State in which reading found the page cache: `warm`, `cold`, `not cold` or, past it, `bypassed`."""
     if line.name == "uncached" or line.cache == "direct":
         return "bypassed"
     told = [match[1] for note in line.notes if (match := _READS.search(note))]
@@ -109,7 +109,7 @@ def state(line: Line) -> str:
 
 
 def states(lines: Iterable[Line]) -> str:
-    """What the page cache held, of lines that a heading joins: `cache warm`, `cache warm or bypassed`."""
+    """States of the page cache for lines that a heading joins: `cache warm`, `cache warm or bypassed`."""
     of = list(lines)
     found = dict.fromkeys(map(state, [line for line in of if line.series == "read"] or of))
     return f"cache {listing(list(found), 'or')}" if any(found) else ""
@@ -122,7 +122,7 @@ def remarks(line: Line) -> list[str]:
 
 
 def disturbed(measurement: Measurement) -> list[str]:
-    """What disturbed how many lines, behind its signs; for more than a quarter also what that means."""
+    """Say what disturbed how many lines, behind its signs; for more than a quarter also what that means."""
     there = ran(measurement.lines)
     found = [line.labels for line in there if disturbance.words(line.labels)]
     kinds = dict.fromkeys(kind_of(label) for labels in found for label in labels)

@@ -58,7 +58,7 @@ class Section:
         return [*self.drawings, *self.plots]
 
     def empty(self) -> bool:
-        """Whether there is nothing to show."""
+        """Tell whether there is nothing to show."""
         return not (self.words or self.tables or self.figures)
 
 
@@ -120,7 +120,7 @@ def environment_table(told: dict[str, Any]) -> Table | None:
 
 
 def flat(told: Any, before: str = "") -> Iterator[tuple[str, str]]:
-    """What is inside of dictionaries and of lists of them, by names that lead there."""
+    """Flatten dictionaries and lists of them to pairs of a name that leads there and a text."""
     items = told.items() if isinstance(told, dict) else enumerate(told, 1)
     for name, value in items:
         plain = str(name) if before == "variables" else str(name).replace("_", " ")

@@ -48,7 +48,7 @@ def ways(planned: Planned) -> Screen:
 
 
 def variants(planned: Planned) -> Table:
-    """The same as a table: a row for each."""
+    """Table of every variant that the flags leave open."""
     table = Table("variants", "every variant", text_columns("algorithm", "exchange", "io", "ranks", "grid"))
     table.columns += [*number_columns("predicted"), *number_columns("memory"), *text_columns("")]
     for each in planned.variants:

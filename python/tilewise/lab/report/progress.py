@@ -78,7 +78,7 @@ class ProgressBar:
 
     @property
     def wanted(self) -> bool:
-        """Whether progress is worth being told."""
+        """Tell whether anybody wants to see progress."""
         return self._wanted
 
     def update(self, phase: str, done: float) -> None:

@@ -59,7 +59,7 @@ def phases(record: Record) -> Table:
 
 
 def explained(record: Record) -> Table:
-    """What the command says at its end, and why the plan chose as it did."""
+    """Closing lines of the command, and why the plan chose as it did."""
     table = Table("explained", "In words", text_columns("", ""))
     for label, text, *_ in closing_lines(record):
         table.add(label, text)
@@ -163,7 +163,7 @@ def records_table(names: Sequence[str], found: Sequence[Record]) -> Table:
 
 
 def disturbed(record: Record) -> list[str]:
-    """What may have slowed the job down, a sentence each; of shared cores there is a warning already."""
+    """Sentences on what may have slowed the job down; of shared cores there is a warning already."""
     seen = record.disturbance
     return [
         f"during {record.command}: {label}"
@@ -173,7 +173,7 @@ def disturbed(record: Record) -> list[str]:
 
 
 def meanwhile(record: Record) -> Table | None:
-    """What was seen of the machine while the job ran; None where the record does not say."""
+    """Observations of the machine while the job ran; None where the record does not say."""
     seen = record.disturbance
     if seen is None:
         return None

@@ -52,7 +52,7 @@ def html(page: Page) -> str:
 
 
 def html_cell(title: str, words: Sequence[str], tables: Sequence[Table], warnings: Sequence[str]) -> str:
-    """What a notebook shows: a title with `words` under it, plain tables, warnings."""
+    """Render what a notebook shows: a title with `words` under it, plain tables, warnings."""
     return _made("cell.html.j2", title=title, words=words, tables=tables, warnings=warnings)
 
 
@@ -91,7 +91,7 @@ def _svg(figure: Plot | Drawing, name: str) -> Markup:
 
 
 def _digest(script: str) -> str:
-    """What a page's policy calls `script` by: no other may run in it."""
+    """Digest by which a page's policy allows `script`: no other may run in it."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 

@@ -42,7 +42,7 @@ class PointWork:
 
 
 def work_of(record: Record) -> PointWork | None:
-    """What `record` says of its arithmetic; None where there is none, or where sizes are not known.
+    """Arithmetic of a record's job; None where there is none, or where sizes are not known.
 
     Its peak is that of all ranks together.
     """
@@ -154,7 +154,7 @@ def _under(
 
 
 def _crowded(roof: Bound, above: Sequence[Bound]) -> bool:
-    """Whether the words of a slope would run into those of one that lies close above it."""
+    """Tell whether the words of a slope would run into those of one that lies close above it."""
     return any(each.slope and roof.slope and 1 <= each.slope / roof.slope < _CLOSE for each in above)
 
 

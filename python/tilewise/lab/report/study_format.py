@@ -199,7 +199,7 @@ def plain(name: str) -> str:
 
 
 def is_further(table: FigureTable, column: list[Any]) -> bool:
-    """Whether a column is made out of others."""
+    """Tell whether a column is made out of others."""
     return bool(table.also) and column in table.columns[-len(table.also) :]
 
 
@@ -253,13 +253,13 @@ def _bases(cells: Sequence[FigureCell]) -> set[float]:
 
 
 def short(cell: FigureCell) -> str:
-    """What stands where no figure is; why is told below the table."""
+    """Text of a cell without a figure; why is told below the table."""
     head = cell.reason.partition(":")[0]
     return NONE if cell.reason == NOWHERE else head if head in _KNOWN else "no figure"
 
 
 def reasons(mine: Sequence[FigureTable]) -> list[str]:
-    """What stands behind the empty cells."""
+    """Notes on why cells are empty."""
     cells = [cell for each in mine for row in each.cells for cell in row if cell.value is None]
     counted = dict.fromkeys(cell.reason for cell in cells if cell.reason)
     gap = [f"{NONE} means that the study has no such point"] if counted.pop(NOWHERE, 0) is None else []

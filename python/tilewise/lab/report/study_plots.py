@@ -127,7 +127,7 @@ def palette(every: Sequence[study.FigurePlot], mine: Sequence[study.FigurePlot])
 
 
 def _short(mine: Sequence[study.FigurePlot]) -> dict[str, str]:
-    """What to call each series: of its axes those that tell it from the others."""
+    """Short name of each series: of its axes those that tell it from the others."""
     series = {one.label: one.values for each in mine for one in each.series}
     axes = telling(list(series.values()))
     short = {
@@ -177,7 +177,7 @@ def _like(name: str, series: Sequence[study.PlotSeries], alone: bool) -> str | N
 
 
 def _told(axis: str, value: Any) -> str:
-    """What a name must have of an axis: sizes and words alone, other numbers with what they are."""
+    """Words that a name must have of an axis: sizes and words alone, other numbers with what they are."""
     alone = axis.removeprefix("line.") in (*SIZES, "size")
     return worded(axis, value) if alone else said(axis, value)
 
@@ -214,7 +214,7 @@ def _caption(mine: Sequence[study.FigurePlot], names: Sequence[str], ours: Seque
 
 
 def _placeless(plot: study.FigurePlot, x: Any, y: float) -> bool:
-    """Whether a point cannot be drawn, as an axis is logarithmic; bars and heat maps have no such x."""
+    """Tell whether a logarithmic axis cannot show a point; bars and heat maps have no such x."""
     place = _number(x) if plot.kind not in ("bar", "heat") else None
     return ("y" in plot.log and y <= 0) or ("x" in plot.log and place is not None and place <= 0)
 
@@ -288,7 +288,7 @@ def _number(value: Any) -> float | None:
 
 
 def phases(studies: Sequence[Evaluated]) -> Iterator[Plot]:
-    """Of every run: where the time of each point goes, as the mean over ranks; one figure for each run."""
+    """Draw for every run where the time of each point goes, as the mean over ranks."""
     names = labels(studies)
     runs = dict.fromkeys(point.run for each in studies for point in each.results.points)
     for run in runs:

@@ -175,7 +175,7 @@ def _reference(beside: study.FigureTable, told: Reference) -> Table:
 
 
 def _heads(beside: study.FigureTable, told: Reference, rows: list[list[Any]]) -> list[str]:
-    """What the source's rows are called: as it says, else as ours where theirs are such values."""
+    """Names of the source's rows: as it says, else as ours where theirs are such values."""
     if told.heads:
         return told.heads
     if any(len(row) != len(beside.row_names) for row in rows):

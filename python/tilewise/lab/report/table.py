@@ -115,7 +115,7 @@ class Column:
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """What stands in one place of a table.
+    """Content of one place of a table.
 
     `value` is the number behind the text, in base units (for sorting and CSV), `spread` how far it may be
     off, which a page and Markdown show behind it (`±4 %`), `hint` what a page shows when the pointer is

@@ -40,7 +40,7 @@ _PIPED = 400  # columns: a pipe has no width
 
 
 class Screen:
-    """What is to be shown, part by part; laid out when it is known how wide the terminal is."""
+    """Parts to be shown, laid out when it is known how wide the terminal is."""
 
     def __init__(self) -> None:
         self._parts: list[Callable[[int], Iterable[Line]]] = []
@@ -74,7 +74,7 @@ class Screen:
             yield from part(width)
 
     def text(self, width: int = 0) -> str:
-        """The same without tones, each line with its end."""
+        """All lines as text without tones, each with its end."""
         whole = ("".join(text for text, _ in line).rstrip() for line in self.lines(width))
         return "".join(f"{line}\n" for line in whole)
 

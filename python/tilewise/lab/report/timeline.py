@@ -109,7 +109,7 @@ def read_timeline(path: str | os.PathLike[str], title: str = "") -> Timeline:
 
 
 def timeline_of(events: Sequence[_Event], about: dict[str, Any], title: str = "") -> Timeline:
-    """The same of events in memory."""
+    """Make a timeline of events in memory."""
     ranks: dict[int | str, str] = {}
     order: dict[int | str, float] = {}
     names: dict[str, int] = {}

@@ -56,7 +56,7 @@ def timeline_drawing(timelines: Sequence[Timeline], title: str = "Timeline") -> 
 
 
 def timeline_data(timelines: Sequence[Timeline]) -> dict[str, Any]:
-    """What the script draws from; see the top of this file."""
+    """Data that the script draws from; see the top of this file."""
     seconds = max((line.seconds for line in timelines), default=0.0) or 1.0
     unit = max(_LEAST_UNIT, seconds / _STEPS)
     columns = _columns(timelines)
@@ -101,7 +101,7 @@ def _run(line: Timeline, unit: float, columns: int, most_lines: int) -> dict[str
 
 
 def _steps(spans: Array, unit: float) -> tuple[Array, Array]:
-    """What each start lies behind the one before, and the lengths, in units."""
+    """Distances of each start from the one before, and lengths, in units."""
     start = numpy.rint(spans["start"] / unit).astype(numpy.int64)
     return numpy.diff(start, prepend=0), numpy.rint(spans["end"] / unit).astype(numpy.int64) - start
 
@@ -193,7 +193,7 @@ def timeline_plot(timelines: Sequence[Timeline], key: str = "timeline", title: s
 
 
 def caption_of(timelines: Sequence[Timeline]) -> str:
-    """What the picture shows, and what it leaves out."""
+    """Caption of the picture: what it shows, and what it leaves out."""
     parts = ["One bar per rank; lines are messages, from the sending call to the moment of receipt."]
     for line in timelines:
         there = len(line.messages)

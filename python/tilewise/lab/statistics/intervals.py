@@ -69,7 +69,7 @@ def interval_of(rule: Callable[..., float], *sides: Sequence[float]) -> Interval
     centre = rule(*centres)
 
     def moved(errors: float) -> list[Interval]:
-        """What the rule makes of each side moved down and up, sorted."""
+        """Values of the rule with each side moved down and up, sorted."""
         bounds = []
         for place, side in enumerate(known):
             ends = [rule(*centres[:place], side.at(e), *centres[place + 1 :]) for e in (-errors, errors)]
@@ -109,7 +109,7 @@ def _student_of(parts: list[float], freedom: list[int]) -> float:
 
 
 def narrow(figures: Sequence[float], relative: float) -> bool:
-    """Whether the interval over launches lies within `relative` of their median on both sides."""
+    """Tell whether the interval over launches lies within `relative` of their median on both sides."""
     interval = launch_interval(figures)
     if interval is None:
         return False
@@ -141,7 +141,7 @@ def student(freedom: float) -> float:
 
 
 def probability(difference: float, error: float, freedom: float) -> float:
-    """Of a difference so large or larger, to either side, where there is none; 1 without an `error`."""
+    """Probability of a difference so large or larger, to either side, by chance; 1 without an `error`."""
     from scipy.special import stdtr  # type: ignore[import-untyped,unused-ignore]
 
     return 2 * float(stdtr(freedom, -abs(difference) / error)) if error > 0 else 1.0
@@ -219,7 +219,7 @@ def drifted(figure: float, interval: Interval, drift: float) -> Interval:
 def decided(
     holds: Callable[[float], bool], figure: float, interval: Interval, thresholds: Sequence[float] = ()
 ) -> bool | None:
-    """Whether `holds` is true, or false, of everything in `interval`; None where it is true of a part of it.
+    """Tell whether `holds` is true or false of all of `interval`; None where it is true of a part.
 
     It is tried at the ends, at 200 places between them, and at those `thresholds` that lie inside.
     """

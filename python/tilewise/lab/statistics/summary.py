@@ -1,4 +1,4 @@
-"""What samples of several launches say together: the median, how sure it is, and which are outliers."""
+"""Summary of samples of several launches: the median, how sure it is, and which are outliers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summarise(launches: list[list[float]]) -> tuple[Summary, list[tuple[int, int]]]:
-    """Of seconds, a list for each launch; and the places (launch, sample) of those that stand apart.
+    """Summarise seconds, a list for each launch; also return the places (launch, sample) of outliers.
 
     The median is that of all samples. Its interval is the union of two: that of the launches' medians, which
     holds whatever samples of a launch have in common, and that of order statistics over all samples, which

@@ -35,7 +35,7 @@ class Pair(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, before: Sequence[float], after: Sequence[float]) -> Pair:
-        """Of one figure a launch, all positive."""
+        """Make a pair of one figure a launch, all positive."""
         return cls(list(map(math.log, before)), list(map(math.log, after)))
 
     @property
@@ -69,7 +69,7 @@ class Pair(msgspec.Struct, frozen=True):
         return 1 / len(self.first) + 1 / len(self.second)
 
     def residuals(self) -> tuple[Numbers, Numbers]:
-        """What each launch is off its side's mean."""
+        """Distance of each launch from its side's mean."""
         import numpy as np
 
         return np.array(self.first) - self.before, np.array(self.second) - self.after
@@ -124,7 +124,7 @@ def _inverse_trigamma(value: float) -> float:
 
 
 class Tested(msgspec.Struct, frozen=True):
-    """Of one pair: the probability of its difference without a change, and half its 95 % interval."""
+    """Test of one pair: the probability of its difference without a change, and half its 95 % interval."""
 
     probability: float
     reach: float
@@ -145,7 +145,7 @@ def compare_pairs(pairs: Sequence[Pair]) -> list[Tested]:
 
 
 def false_discovery(probabilities: Sequence[float] | Numbers) -> list[float]:
-    """Of each, the least false discovery rate at which it would count: Benjamini and Hochberg (1995)."""
+    """Least false discovery rate at which each would count: Benjamini and Hochberg (1995)."""
     from scipy.stats import false_discovery_control  # type: ignore[import-untyped,unused-ignore]
 
     return [float(rate) for rate in false_discovery_control(probabilities)] if len(probabilities) else []

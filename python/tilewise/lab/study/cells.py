@@ -40,7 +40,7 @@ def placed(cell: Movable, point: str, launch: int) -> float | None:
 
 
 def moves_of(rule: Callable[[str, int], float], cells: Iterable[Movable]) -> dict[str, list[float]]:
-    """What `rule(point, launch)` comes to for each launch of each point that one of `cells` depends on."""
+    """Values of `rule(point, launch)` for each launch of each point that one of `cells` depends on."""
     counts: dict[str, int] = {}
     for cell in cells:
         for point, moved in cell.moves.items():
@@ -144,7 +144,7 @@ def _columns_not_run(
 
 
 def _fitting(every: list[Observation], wanted: Figures, lost: Lost | None) -> list[Observation]:
-    """Those for which `where` holds; why it cannot be told goes to `lost`, or is raised without one."""
+    """Select those for which `where` holds; why nobody can tell goes to `lost`, or is raised without one."""
     fitting = []
     for each in every:
         try:
@@ -206,7 +206,7 @@ def _figures(one: Observation, wanted: Figures) -> list[float]:
 
 
 def _labels(one: Observation) -> list[str]:
-    """Of its launches; what is counted does not suffer from others."""
+    """Labels of its launches; what is counted does not suffer from others."""
     return [] if one.counts else labels_of(one.point)
 
 
@@ -298,7 +298,7 @@ def _difference(observations: list[Observation]) -> str:
 
 
 def _chosen(one: Observation, observations: list[Observation]) -> str:
-    """What tells `one` from the others: its run, and of its axes those that say more, so one of a zip."""
+    """Name what tells `one` from the others: its run, and the axes that say more, so one of a zip."""
     runs = {each.point.run for each in observations}
     said = [one.point.run] if len(runs) > 1 else []
     alike = [each for each in observations if each.point.run == one.point.run]
@@ -331,5 +331,5 @@ def ordered(order: Order, names: list[str], labels: list[list[Any]]) -> list[lis
 
 
 def key_of(label: Any) -> str:
-    """What a label, which may be a list, is looked up by."""
+    """Key by which a label, which may be a list, is looked up."""
     return repr(label)

@@ -84,7 +84,7 @@ def _kind_of(run: Run) -> Any:
 
 
 def _missing(kind: Any, names: list[str], walked: str = "") -> str:
-    """What is wrong with the path `names` in a value of type `kind`; empty where it may be a number."""
+    """Say what is wrong with the path `names` in a value of type `kind`; empty where it may be a number."""
     origin = typing.get_origin(kind)
     inner = typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
@@ -110,7 +110,7 @@ _SIGNS = {">": "above", "<": "below", ">=": "at least", "<=": "at most"}
 
 
 class _Function(NamedTuple):
-    """What a function of claims is called with: `arguments`, of which the first `least` must be there."""
+    """Signature of a function of claims: `arguments`, of which the first `least` must be there."""
 
     arguments: tuple[str, ...]
     least: int

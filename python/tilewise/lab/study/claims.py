@@ -1,4 +1,4 @@
-"""What a source claims, one by one: whether it holds here, fails, is undecided or cannot be tested, and why.
+"""Claims of a source, one by one: each holds here, fails, is undecided or cannot be tested, and why.
 
 figure = "at('speedup', size=2048, ranks=4)"      a cell of a table
          "max(column('share', 'collective'))"     of a column of it
@@ -196,7 +196,7 @@ class Verdict(msgspec.Struct, kw_only=True):
 
 
 def judge(results: Results, tables: list[FigureTable], claim: StudyClaim) -> Verdict:
-    """What can be said of `claim` here; untestable, with the reason, where it cannot be computed."""
+    """Judge `claim` by what was measured; untestable, with the reason, where it cannot be computed."""
     made = Verdict(
         text=claim.text,
         verdict=UNTESTABLE,
@@ -319,7 +319,7 @@ class _Judgement:
         return self._holds.holds(self._scope(figure))
 
     def _sides(self, figure: float) -> dict[str, list[float]]:
-        """What the figure is with each launch of each point alone, for points that move it."""
+        """Figures with each launch of each point alone, for points that move the figure."""
 
         def moved(point: str, launch: int) -> float:
             self._looked.launch = (point, launch)
@@ -339,7 +339,7 @@ class _Judgement:
 
 
 def _drift(point: MeasuredPoint) -> float:
-    """What a figure of `point` may differ by in another session; an unknown machine may be virtual."""
+    """Part by which a figure of `point` may differ in another session; an unknown machine may be virtual."""
     record = point.entries[-1].record or {} if point.entries else {}
     around, kinds = record.get("environment"), record.get("kinds")
     virtual = not isinstance(around, Mapping) or around.get("virtual") is not False
@@ -348,7 +348,7 @@ def _drift(point: MeasuredPoint) -> float:
 
 
 def _own(file: File, claim: StudyClaim) -> bool:
-    """Whether nothing that was measured here is asked for."""
+    """Tell whether nothing that was measured here is asked for."""
     texts = [claim.figure, claim.holds, condition_of(claim.needs).holds]
     asked = set(_called(texts))
     for name, text in reversed(file.names.items()):  # each may use those above it

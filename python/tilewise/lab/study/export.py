@@ -41,7 +41,7 @@ def rows(folder: str, notes: list[str] | None = None) -> list[dict[str, Any]]:
 
 
 def rows_of(entries: list[Entry]) -> list[dict[str, Any]]:
-    """The same of entries that are loaded already."""
+    """Flatten entries that are loaded already."""
     made = [row for entry in entries for row in _rows(entry)]
     keys = list(dict.fromkeys(key for row in made for key in row))
     return [{key: row.get(key) for key in keys} for row in made]

@@ -23,7 +23,7 @@ Function = Callable[..., Any]
 
 
 class Missing(Exception):  # noqa: N818 - a figure that is not there is no error
-    """What an expression asks for was not measured; the text says what, and why where that is known."""
+    """Something that an expression asks for was not measured; the text says what, and why if known."""
 
 
 class IncomputableError(UsageError):
@@ -35,7 +35,7 @@ class IncomputableError(UsageError):
 
 
 def square(value: int) -> bool:
-    """Whether `value` is the square of a whole number."""
+    """Tell whether `value` is the square of a whole number."""
     return value >= 0 and math.isqrt(int(value)) ** 2 == value
 
 
@@ -128,7 +128,7 @@ class Expression:
             raise UsageError(f"{where}: the expression is too deep") from None
 
     def value(self, scope: Scope) -> Any:
-        """What it comes to where `scope` gives the value of a dotted name.
+        """Evaluate the expression; `scope` gives the value of a dotted name.
 
         Raises UsageError where an operation makes no sense for its values; Missing passes through.
         """
@@ -140,7 +140,7 @@ class Expression:
             raise self._failed(error) from None
 
     def number(self, scope: Scope) -> float:
-        """The same as one finite number; UsageError where it is none."""
+        """Evaluate it to one finite number; UsageError where it is none."""
         value = self.value(scope)
         try:
             if isinstance(value, str):
@@ -152,14 +152,14 @@ class Expression:
         return number
 
     def holds(self, scope: Scope) -> bool:
-        """The same as a yes or no; UsageError where it is a list."""
+        """Evaluate it to a yes or no; UsageError where it is a list."""
         value = self.value(scope)
         if isinstance(value, list):
             raise UsageError(f"{self.where}: {self.text!r} gives a list; put all(…) or any(…) around it")
         return bool(value)
 
     def thresholds(self, name: str, scope: Scope) -> list[float]:
-        """What `name` is compared with, sorted; or its distance to a number: `abs(name - 5) < 1` has 4, 6."""
+        """List what `name` is compared with, sorted; `abs(name - 5) < 1` has 4 and 6."""
         found: list[float] = []
         for node in ast.walk(self._tree):
             if isinstance(node, ast.Compare):
@@ -290,7 +290,7 @@ class Expression:
 
 
 def _distance_from(node: ast.expr, name: str) -> ast.expr | None:
-    """What is taken from `name` in `abs(name - …)`."""
+    """Return what is taken from `name` in `abs(name - …)`."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "abs"):
         return None
     (inner,) = node.args if len(node.args) == 1 else (None,)

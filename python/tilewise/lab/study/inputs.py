@@ -125,7 +125,7 @@ def _file(name: str, path: str, part: str) -> PreparedInput:
 
 
 def _content(path: str, status: os.stat_result) -> str:
-    """What a file holds: all of it up to 256 MiB; of a larger one size, time, beginning, middle and end."""
+    """Digest of a file: all of it up to 256 MiB; of a larger one size, time, beginning, middle and end."""
     made = hashlib.blake2b(digest_size=16)
     with open(path, "rb") as file:
         if status.st_size <= _WHOLE:

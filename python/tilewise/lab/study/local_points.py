@@ -94,7 +94,7 @@ def _is_mpi_io(io: object) -> bool:
 
 
 def _limits(run: Run) -> Iterator[Condition]:
-    """What keeps points of `run` from being simulated."""
+    """Limits that keep points of `run` from being simulated."""
     if "threads" in run.axes:
         yield Condition(holds="threads == 1", words="one thread per rank, as simulated ranks have")
     for io in filter(_is_mpi_io, run.axes.get("io", [])):
@@ -107,7 +107,7 @@ def _limits(run: Run) -> Iterator[Condition]:
 
 
 def environment_of(clusters: Sequence[Cluster], here: StudyEnvironment) -> StudyEnvironment:
-    """What results on these clusters depend on: them, and not this machine."""
+    """Environment of results on these clusters, which depend on them and not on this machine."""
     simulated.find()
     return msgspec.structs.replace(
         here,

@@ -22,7 +22,7 @@ from tilewise.lab.study.store import Entry
 
 
 def follow(value: Any, path: str) -> Any:
-    """What lies at `path`; a list on the way is gone through item by item. Missing where nothing is."""
+    """Look up `path`; a list on the way is gone through item by item. Missing where nothing is."""
     walked = ""
     for name in path.split("."):
         walked = f"{walked}.{name}".lstrip(".")
@@ -58,7 +58,7 @@ def scope_for(
 
 
 def _rate(line: Mapping[str, Any]) -> float:
-    """What a line of a measurement moves or computes in a second."""
+    """Amount that a line of a measurement moves or computes in a second."""
     return float(follow(line, "amount")) / float(follow(line, "summary.median"))
 
 
@@ -159,7 +159,7 @@ _COUNTED = ("result.sweeps", "result.sweep_messages", "result.sweep_bytes", "res
 
 
 class Observation(msgspec.Struct):
-    """What was seen of one point, or of one of its lines: samples by launch, and names to call it by.
+    """Samples of one point, or of one of its lines, by launch, and names to call it by.
 
     A line is measured in several launches itself: `inner` has the figure of each, where it can be told.
     `counts`: the figure counts what a program does, which is the same in every launch.
@@ -249,7 +249,7 @@ def _sample_inner(made: Observation, figure: Expression, entry: Entry, line: Map
 
 
 def counted(figure: Expression) -> bool:
-    """Whether all that it is made of are counts, which do not differ from launch to launch."""
+    """Tell whether all that it is made of are counts, which do not differ from launch to launch."""
     counts = (name.partition(".")[0] in _COUNTS or name in _COUNTED for name in figure.names)
     return bool(figure.names) and all(counts)
 
@@ -350,7 +350,7 @@ def unknown(every: list[Observation], names: Iterable[str]) -> str:
 
 
 def fits(each: Observation, where: str) -> bool:
-    """Whether an expression over its names holds; one that it does not have is a no.
+    """Tell whether an expression over its names holds; one that it does not have is a no.
 
     Raises UsageError where the expression makes no sense for its values.
     """

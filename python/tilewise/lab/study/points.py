@@ -187,7 +187,7 @@ def _there(name: str, amount: int) -> str:
 
 
 def _holds(limit: Expression, scope: Scope) -> bool:
-    """The same where there is nothing that may be missing, so that a division by zero is a mistake."""
+    """Evaluate a limit in which nothing may be missing, so that a division by zero is a mistake."""
     try:
         return limit.holds(scope)
     except Missing as missing:

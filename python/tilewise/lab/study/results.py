@@ -147,7 +147,7 @@ WIDE = "interval wider than ±100 %"
 
 
 def words_of(entry: Entry) -> list[str]:
-    """What disturbed one launch, in a word each; older records only know of shared cores."""
+    """Words for what disturbed one launch; older records only know of shared cores."""
     record = entry.record or {}
     environment = record.get("environment")
     shared = isinstance(environment, dict) and environment.get("oversubscribed") is True
@@ -160,7 +160,7 @@ def words_of(entry: Entry) -> list[str]:
 
 
 def labels_of(point: MeasuredPoint) -> list[str]:
-    """Of all launches of a point; a word that only some have says how many."""
+    """Labels of all launches of a point; a word that only some have says how many."""
     count = len(point.entries)
     counted = Counter(word for entry in point.entries for word in words_of(entry))
     said = [
@@ -171,7 +171,7 @@ def labels_of(point: MeasuredPoint) -> list[str]:
 
 
 def is_single(point: MeasuredPoint) -> bool:
-    """Whether nobody can tell how launches differ: there is one, and it is no measurement of several."""
+    """Tell whether nobody knows how launches differ: there is one, and it is no measurement of several."""
     if len(point.entries) != 1:
         return False
     launches = (point.entries[0].record or {}).get("launches")
@@ -179,7 +179,7 @@ def is_single(point: MeasuredPoint) -> bool:
 
 
 def of_ratio(value: float, interval: Interval | None, cores: int | None, over_ranks: bool) -> list[str]:
-    """Of a ratio: whether it is a speedup `over_ranks` that the cores cannot explain, or nearly unknown."""
+    """Labels of a ratio: a speedup `over_ranks` that the cores cannot explain, or nearly unknown."""
     said = [ABOVE] if over_ranks and cores is not None and value > cores else []
     if interval is not None and max(value - interval[0], interval[1] - value) > abs(value):
         said.append(WIDE)
@@ -221,5 +221,5 @@ def refuse_mixture(where: str, environments: Iterable[object]) -> None:
 
 
 def environments_of(entries: Iterable[Entry]) -> list[object]:
-    """What their records say of where they ran."""
+    """Environments that the records of entries tell of."""
     return [(entry.record or {}).get("environment") for entry in entries]

@@ -228,7 +228,7 @@ class _Schedule:
         return sum(self.wanted(point, launch) for launch in range(count))
 
     def open(self, point: StudyPoint) -> bool:
-        """Whether any launch is still wanted."""
+        """Tell whether any launch is still wanted."""
         return any(self.wanted(point, launch) for launch in range(self.most(point)))
 
     def wanted(self, point: StudyPoint, launch: int) -> bool:
@@ -322,7 +322,7 @@ def _shuffled(points: list[StudyPoint], seed: int, launch: int) -> list[StudyPoi
 
 
 def errors_of(outcome: StudyOutcome, folder: str) -> TilewiseError | None:
-    """What `study run` fails with at its end where points have failed."""
+    """Error with which `study run` ends where points have failed."""
     if not outcome.failed:
         return None
     total = outcome.failed + outcome.done
@@ -336,7 +336,7 @@ _LOOK_SECONDS = 0.05  # of reading and judging everything once more, for each po
 
 
 class Ahead(msgspec.Struct, frozen=True):
-    """What may still be launched: undecided `claims`, their `points`, and `seconds` at most."""
+    """Launches that may still come: undecided `claims`, their `points`, and `seconds` at most."""
 
     claims: int
     points: list[str]
@@ -350,7 +350,7 @@ class Ahead(msgspec.Struct, frozen=True):
 
 
 def ahead(found: Evaluated, most: int, launched: Counter[str] | None = None) -> Ahead:
-    """What is undecided and can go on, where a point may be launched `most` times; some were already."""
+    """Find what is undecided and can go on, where a point may be launched `most` times, some of them done."""
     done = launched or Counter[str]()
     opened = [each for each in found.verdicts if each.verdict == UNDECIDED and not each.settled]
     open_points = {key for each in opened for key in each.points}

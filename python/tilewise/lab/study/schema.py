@@ -1,4 +1,4 @@
-"""What a study file may say, as structs: every key of the TOML file is a field here, no other is known."""
+"""The study file as structs: every key of the TOML file is a field here, and no other is known."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Launcher(_Table, kw_only=True):
 
 
 class Slurm(_Table, kw_only=True):
-    """What goes into a batch script; the flags of `study run` of the same names come first."""
+    """Settings of batch scripts; the flags of `study run` of the same names come first."""
 
     account: str = ""
     partition: str = ""
@@ -63,7 +63,7 @@ class Slurm(_Table, kw_only=True):
 
 
 class Settings(_Table, kw_only=True):
-    """What a run says; on top of a file, what all runs have if they do not say it themselves.
+    """Keys of a run; on top of a file, those that all runs have if they do not say them themselves.
 
     `None` is not said. `flags`, `axes` and `inputs` are joined key by key, `constraints` and `limits` one
     behind the other; all else is replaced. `trace` adds a launch that keeps its timeline and is not counted.
@@ -87,7 +87,7 @@ class Settings(_Table, kw_only=True):
 
 
 class Scale(_Table, kw_only=True):
-    """What a scale changes; `axes` only of runs that have them. `skip` is why a run is left out there.
+    """Changes at one scale; `axes` only of runs that have them. `skip` is why a run is left out there.
 
     `minutes` are what all runs together take at the scale, on two quiet cores; only the file says them.
     """
@@ -145,7 +145,7 @@ class Reference(_Table, kw_only=True):
 
 
 class Figures(_Table, kw_only=True):
-    """What tables and plots share: which points, which figure of them, against what base.
+    """Keys that tables and plots share: which points, which figure of them, against what base.
 
     All keys that it does not say itself are those of the one above that it is `like`. `aggregate` makes one
     figure of all samples of all launches; its 95 % interval is made of the same of each launch, and where
@@ -189,7 +189,7 @@ class SourceCurve(_Table, kw_only=True):
 
 
 class Roof(_Table, kw_only=True):
-    """What bounds the points of a figure: `height`, or `slope` times their x; expressions as in claims."""
+    """A bound of the points of a figure: `height`, or `slope` times their x; expressions as in claims."""
 
     label: str
     slope: str = ""

@@ -113,7 +113,7 @@ def _devices(point: StudyPoint) -> int:
 
 
 def _said(point: StudyPoint, name: str) -> Any:
-    """What a point says of a flag, by its axis or its words; None where it says nothing."""
+    """Value of a flag of a point, by its axis or its words; None where it says nothing."""
     if name in point.axes or f"--{name}" not in point.words:
         return point.axes.get(name)
     return point.words[point.words.index(f"--{name}") + 1]

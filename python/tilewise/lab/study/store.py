@@ -133,7 +133,7 @@ class Entry(msgspec.Struct, kw_only=True):
 
 
 class StudyEnvironment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the numbers depend on beside the point; `machine` is the host, or the name given to many alike.
+    """Environment that numbers depend on; `machine` is the host, or the name given to many alike.
 
     `storage` is the file system that matrices lie on. Older results lack it, and what they are called by
     must not change: as long as it is empty, it is left out of all digests.

@@ -53,7 +53,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def minutes(self) -> float | None:
-        """What it takes at its scale on two quiet cores, if its file says that."""
+        """Minutes that it takes at its scale on two quiet cores, if its file says that."""
         return self.file.scales.get(self.scale, Scale()).minutes
 
 

@@ -221,7 +221,7 @@ def _add(table: FigureTable, further: Further) -> None:
 
 
 def _made(rule: Expression, row: dict[str, Any], there: dict[str, FigureCell]) -> FigureCell:
-    """What `rule` makes of the cells that are there; of how many samples is told by the one with fewest."""
+    """Apply `rule` to the cells that are there; the cell with fewest samples tells their number."""
     cells = [there[name] for name in rule.names if name in there]
 
     def look(name: str) -> Any:

@@ -84,7 +84,7 @@ class Work:
     def _is_there(
         self, path: str, made: PreparedInput, run: Callable[[list[str], str, float | None], Ended]
     ) -> bool:
-        """Whether the file at `path` is the input, so that it need not be made."""
+        """Tell whether the file at `path` is the input, so that it need not be made."""
         stamp = None if self._alone else read_stamp(path)
         ours = self._alone or (stamp is not None and stamp.owner == self._owner != "")
         if ours and stamp is not None and stamp.state is None:  # killed before it could be stamped
@@ -206,12 +206,12 @@ def write_stamp(path: str, owner: str, made: bool) -> None:
 
 
 def is_untouched(path: str, stamp: Stamp | None) -> bool:
-    """Whether the file at `path` is still the one that was stamped."""
+    """Tell whether the file at `path` is still the one that was stamped."""
     return stamp is not None and stamp.state == state_of(path)
 
 
 def same_bytes(one: str, other: str) -> bool:
-    """Whether two files hold the same bytes."""
+    """Tell whether two files hold the same bytes."""
     return os.path.isfile(one) and os.path.isfile(other) and filecmp.cmp(one, other, shallow=False)
 
 
