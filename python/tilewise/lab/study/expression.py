@@ -20,6 +20,7 @@ from tilewise.base.errors import UsageError
 
 Scope = Callable[[str], Any]
 Function = Callable[..., Any]
+Evaluate = Callable[[Scope], Any]
 
 
 class Missing(Exception):  # noqa: N818 - a figure that is not there is no error
@@ -90,10 +91,13 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
+    ast.In: lambda left, right: left in right,
+    ast.NotIn: lambda left, right: left not in right,
 }
+_MEMBER = (_COMPARE[ast.In], _COMPARE[ast.NotIn])
 _MOST_BITS = 4096  # of a whole number: more digits than anything here can mean
 _LONG_BITS = 256  # of one that is worth writing out
-_FAILURES = (TypeError, ValueError, OverflowError, IndexError, KeyError)
+_FAILURES = (TypeError, ValueError, OverflowError, IndexError, KeyError, RecursionError)
 
 
 class Called(NamedTuple):
@@ -121,11 +125,12 @@ class Expression:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise UsageError(f"{where}: {text!r} is not an expression") from None
         self.names: set[str] = set()
-        self.calls: list[Called] = []
         try:
-            self._check(self._tree)
+            self._evaluate = self._compiled(self._tree)
         except RecursionError:
             raise UsageError(f"{where}: the expression is too deep") from None
+        called = [node for node in ast.walk(self._tree) if isinstance(node, ast.Call)]
+        self.calls = [_called(node) for node in called]
 
     def value(self, scope: Scope) -> Any:
         """Evaluate the expression; `scope` gives the value of a dotted name.
@@ -133,7 +138,7 @@ class Expression:
         Raises UsageError where an operation makes no sense for its values; Missing passes through.
         """
         try:
-            return self._value(self._tree, scope)
+            return self._evaluate(scope)
         except ZeroDivisionError:
             raise Missing("it divides by zero") from None
         except _FAILURES as error:
@@ -166,9 +171,9 @@ class Expression:
                 sides = [node.left, *node.comparators]
                 for one, two in [*itertools.pairwise(sides), *itertools.pairwise(sides[::-1])]:
                     if isinstance(one, ast.Name) and one.id == name:
-                        found.append(float(self._value(two, scope)))
+                        found.append(float(self._compiled(two)(scope)))
                     elif (centre := _distance_from(one, name)) is not None:
-                        middle, far = float(self._value(centre, scope)), float(self._value(two, scope))
+                        middle, far = (float(self._compiled(each)(scope)) for each in (centre, two))
                         found += [middle - far, middle + far]
         return sorted(set(found))
 
@@ -176,56 +181,57 @@ class Expression:
         said = f"{self.where}: {self.text!r} cannot be computed: {error}"
         return IncomputableError(said, reason=str(error))
 
-    def _check(self, node: ast.expr) -> None:
-        if isinstance(node, (ast.Name, ast.Attribute)):
-            self.names.add(self._dotted(node))
-        elif isinstance(node, ast.Constant):
-            if not isinstance(node.value, (int, float, str)):
-                raise self._unknown(node)
-        elif isinstance(node, (ast.List, ast.Tuple)):
-            for each in node.elts:
-                self._check(each)
-        elif isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
-            self._check(node.left)
-            self._check(node.right)
-        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.USub, ast.UAdd)):
-            self._check(node.operand)
-        elif isinstance(node, ast.BoolOp):
-            for each in node.values:
-                self._check(each)
-        elif isinstance(node, ast.Compare):
-            for op in node.ops:
-                if type(op) not in _COMPARE and not isinstance(op, (ast.In, ast.NotIn)):
-                    raise self._unknown(node)
-            for each in (node.left, *node.comparators):
-                self._check(each)
-        elif isinstance(node, ast.IfExp):
-            for each in (node.test, node.body, node.orelse):
-                self._check(each)
-        elif isinstance(node, ast.Subscript):
-            self._check(node.value)
-            self._check(node.slice)
-        elif isinstance(node, ast.Call):
-            self._check_call(node)
-        else:
-            raise self._unknown(node)
+    def _compiled(self, node: ast.expr) -> Evaluate:
+        """Return what evaluates `node`; UsageError for syntax that this language lacks."""
+        match node:
+            case ast.Constant(value=int() | float() | str() as value):
+                return lambda scope: value
+            case ast.Name() | ast.Attribute():
+                name = self._dotted(node)
+                self.names.add(name)
+                return lambda scope: scope(name)
+            case ast.List(elts=elts) | ast.Tuple(elts=elts):
+                parts = list(map(self._compiled, elts))
+                return lambda scope: [part(scope) for part in parts]
+            case ast.BinOp(left, op, right) if type(op) in _BINARY:
+                one, other, operation = self._compiled(left), self._compiled(right), _BINARY[type(op)]
+                return lambda scope: _elementwise(operation, one(scope), other(scope))
+            case ast.UnaryOp(ast.Not(), operand):
+                negated = self._compiled(operand)
+                return lambda scope: not negated(scope)
+            case ast.UnaryOp(ast.USub() | ast.UAdd() as op, operand):
+                signed, sign = self._compiled(operand), -1 if isinstance(op, ast.USub) else 1
+                return lambda scope: _elementwise(operator.mul, sign, signed(scope))
+            case ast.BoolOp(op, values):
+                choices, last = list(map(self._compiled, values)), isinstance(op, ast.Or)
+                return lambda scope: _first(choices, last, scope)
+            case ast.Compare(left, ops, comparators) if all(type(op) in _COMPARE for op in ops):
+                sides = list(map(self._compiled, (left, *comparators)))
+                comparisons = [_COMPARE[type(op)] for op in ops]
+                return lambda scope: _compared(sides, comparisons, scope)
+            case ast.IfExp(test, body, orelse):
+                asked, yes, no = map(self._compiled, (test, body, orelse))
+                return lambda scope: yes(scope) if asked(scope) else no(scope)
+            case ast.Subscript(inner, index):
+                whole, place = self._compiled(inner), self._compiled(index)
+                return lambda scope: whole(scope)[place(scope)]
+            case ast.Call(ast.Name(id=name), args, keywords):
+                return self._call(name, args, keywords)
+        raise self._unknown(node)
 
-    def _check_call(self, node: ast.Call) -> None:
-        if not isinstance(node.func, ast.Name):
-            raise self._unknown(node)
-        if node.func.id not in self._functions:
+    def _call(self, name: str, args: list[ast.expr], keywords: list[ast.keyword]) -> Evaluate:
+        if name not in self._functions:
             known = ", ".join(sorted(self._functions))
-            raise UsageError(f"{self.where}: there is no function {node.func.id!r}; expected one of {known}")
-        for each in node.args:
-            if isinstance(each, ast.Starred):
-                raise self._unknown(each)
-            self._check(each)
-        for keyword in node.keywords:
+            raise UsageError(f"{self.where}: there is no function {name!r}; expected one of {known}")
+        for keyword in keywords:
             if keyword.arg is None:
-                raise self._unknown(node)
-            self._check(keyword.value)
-        named = {str(each.arg): _constant(each.value) for each in node.keywords}
-        self.calls.append(Called(node.func.id, [_constant(each) for each in node.args], named))
+                raise self._unknown(keyword)
+        function = self._functions[name]
+        positions = list(map(self._compiled, args))
+        named = {str(keyword.arg): self._compiled(keyword.value) for keyword in keywords}
+        return lambda scope: function(
+            *[each(scope) for each in positions], **{key: each(scope) for key, each in named.items()}
+        )
 
     def _unknown(self, node: ast.AST) -> UsageError:
         part = ast.get_source_segment(self.text.strip(), node) or self.text
@@ -240,53 +246,27 @@ class Expression:
             return f"{self._dotted(node.value)}.{node.attr}"
         raise self._unknown(node)
 
-    def _value(self, node: ast.expr, scope: Scope) -> Any:
-        if isinstance(node, ast.Constant):
-            return node.value
-        if isinstance(node, (ast.Name, ast.Attribute)):
-            return scope(self._dotted(node))
-        if isinstance(node, (ast.List, ast.Tuple)):
-            return [self._value(each, scope) for each in node.elts]
-        if isinstance(node, ast.BinOp):
-            left, right = self._value(node.left, scope), self._value(node.right, scope)
-            return _elementwise(_BINARY[type(node.op)], left, right)
-        if isinstance(node, ast.UnaryOp):
-            value = self._value(node.operand, scope)
-            if isinstance(node.op, ast.Not):
-                return not value
-            sign = -1 if isinstance(node.op, ast.USub) else 1
-            return [sign * each for each in value] if isinstance(value, list) else sign * value
-        if isinstance(node, ast.BoolOp):
-            last: Any = None
-            for each in node.values:
-                last = self._value(each, scope)
-                if bool(last) == isinstance(node.op, ast.Or):
-                    return last
-            return last
-        if isinstance(node, ast.Compare):
-            return self._comparison(node, scope)
-        if isinstance(node, ast.IfExp):
-            return self._value(node.body if self._value(node.test, scope) else node.orelse, scope)
-        if isinstance(node, ast.Subscript):
-            return self._value(node.value, scope)[self._value(node.slice, scope)]
-        assert isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        positions = [self._value(each, scope) for each in node.args]
-        named = {str(each.arg): self._value(each.value, scope) for each in node.keywords}
-        return self._functions[node.func.id](*positions, **named)
 
-    def _comparison(self, node: ast.Compare, scope: Scope) -> Any:
-        left = self._value(node.left, scope)
-        truth: Any = True
-        for op, other in zip(node.ops, node.comparators, strict=True):
-            right = self._value(other, scope)
-            if isinstance(op, (ast.In, ast.NotIn)):
-                truth = (left in right) == isinstance(op, ast.In)
-            else:
-                truth = _elementwise(_COMPARE[type(op)], left, right)
-            if truth is False:
-                return False
-            left = right
-        return truth
+def _first(choices: list[Evaluate], wanted: bool, scope: Scope) -> Any:
+    """Return the first choice that is as `wanted`, else the last one, as `or` and `and` do."""
+    last: Any = None
+    for each in choices:
+        last = each(scope)
+        if bool(last) == wanted:
+            break
+    return last
+
+
+def _compared(sides: list[Evaluate], comparisons: list[Callable[[Any, Any], Any]], scope: Scope) -> Any:
+    """Return whether each side compares with the next one, up to the first that does not."""
+    left, truth = sides[0](scope), True
+    for comparison, side in zip(comparisons, sides[1:], strict=True):
+        right = side(scope)
+        truth = comparison(left, right) if comparison in _MEMBER else _elementwise(comparison, left, right)
+        if truth is False:
+            break
+        left = right
+    return truth
 
 
 def _distance_from(node: ast.expr, name: str) -> ast.expr | None:
@@ -321,6 +301,11 @@ def _elementwise(operation: Callable[[Any, Any], Any], left: Any, right: Any) ->
     lefts = left if isinstance(left, list) else [left] * len(right)
     rights = right if isinstance(right, list) else [right] * len(left)
     return [_elementwise(operation, one, two) for one, two in zip(lefts, rights, strict=True)]
+
+
+def _called(node: ast.Call) -> Called:
+    named = {str(each.arg): _constant(each.value) for each in node.keywords}
+    return Called(ast.unparse(node.func), [_constant(each) for each in node.args], named)
 
 
 def _constant(node: ast.expr) -> Any:

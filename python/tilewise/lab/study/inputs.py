@@ -64,20 +64,8 @@ def _generated(
     _check_makeable(kind, dtype, seed, ending, where)
     bits = re.search(r"(\d+)$", dtype)
     each = _TEXT_BYTES if format_of(f"A.{ending}").text else int(bits[1]) // 8 if bits else 8
-    words = [
-        "generate",
-        "-o",
-        word,
-        "--shape",
-        f"{rows}x{columns}",
-        "--dtype",
-        dtype,
-        "--kind",
-        kind,
-        "--seed",
-        seed,
-    ]
-    return PreparedInput(name=name, word=word, identity=word, bytes=rows * columns * each, generate=words)
+    made = f"generate -o {word} --shape {rows}x{columns} --dtype {dtype} --kind {kind} --seed {seed}".split()
+    return PreparedInput(name=name, word=word, identity=word, bytes=rows * columns * each, generate=made)
 
 
 def _check_makeable(kind: str, dtype: str, seed: str, ending: str, where: str) -> None:
