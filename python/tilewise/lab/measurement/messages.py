@@ -7,6 +7,8 @@ collectives, every pair  ranks 0 1 2 …  on one core after the other; between n
 
 from __future__ import annotations
 
+from typing import Any
+
 from tilewise.base.errors import UsageError
 from tilewise.base.units import plural
 from tilewise.lab.measurement.plans import stop_of
@@ -102,16 +104,24 @@ def launches(
     if "malloc" not in (request.buffers or ["malloc"]):
         return planned
     within, between = any(level != "node" for level in wanted), "node" in wanted
+    every = topology.cpus or [0]
+    on_cores = [every[rank % len(every)] for rank in range(max(counts or [facts.cores, 2]))]
+    on_hosts: dict[str, Any] = {"hosts": others.first(), "place": "node"}
     for ranks in sorted(counts or {max(2, facts.cores)}) if within else ():
-        planned.append(_collectives(request, facts, topology, ranks))
+        cpus = on_cores[:ranks]  # their level is the greatest distance among them
+        crowded = ranks > facts.cpus
+        planned.append(_collectives(request, topology.farthest(cpus), ranks, crowded, {"cpus": cpus}))
     for ranks in sorted(counts or {max(2, len(others.names))}) if between else ():
-        planned.append(_collectives_between(request, facts, ranks, others))
+        crowded = -(-ranks // max(1, len(others.names))) > facts.cpus
+        planned.append(_collectives(request, "node", ranks, crowded, on_hosts))
     if not request.no_matrix and within:
-        planned.append(
-            _matrix(request, facts, topology, max(counts or [min(max(2, facts.cores), _MATRIX_RANKS)]))
-        )
+        ranks = max(counts or [min(max(2, facts.cores), _MATRIX_RANKS)])
+        crowded = ranks > facts.cpus
+        planned.append(_matrix(request, "every pair", ranks, cpus=on_cores[:ranks], oversubscribed=crowded))
     if not request.no_matrix and between and len(others.names) > 1:
-        planned.append(_matrix_between(request, others))
+        names = list(dict.fromkeys(others.names))[:_MATRIX_RANKS]
+        at = {**on_hosts, "names": names, "level": "node"}
+        planned.append(_matrix(request, "every pair of hosts", len(names), **at))
     return [launch for launch in planned if launch.asks]
 
 
@@ -153,30 +163,21 @@ def _pairs(
         for name, pattern in _ways(request, buffer)
         for size in sizes
     ]
-    what = f"messages, {level}, {plural(pairs, 'pair')}"
-    stop = stop_of(request, _BRIEF if request.brief else 0.15, most=100)
     if level == "node":
-        return Launch(
-            what=what,
-            kind="ping",
-            ranks=ranks,
-            hosts=others.first(2),
-            place="node",
-            level=level,
-            oversubscribed=pairs > facts.cpus,
-            stop=stop,
-            asks=asks,
-        )
-    placed = topology.pairs_at(level, pairs)
+        where: dict[str, Any] = {"hosts": others.first(2), "place": "node"}
+        crowded = pairs > facts.cpus
+    else:
+        placed = topology.pairs_at(level, pairs)
+        where, crowded = {"cpus": [cpu for pair in placed.pairs for cpu in pair]}, placed.oversubscribed
     return Launch(
-        what=what,
+        what=f"messages, {level}, {plural(pairs, 'pair')}",
         kind="ping",
         ranks=ranks,
-        cpus=[cpu for pair in placed.pairs for cpu in pair],
         level=level,
-        oversubscribed=placed.oversubscribed,
-        stop=stop,
+        oversubscribed=crowded,
+        stop=stop_of(request, _BRIEF if request.brief else 0.15, most=100),
         asks=asks,
+        **where,
     )
 
 
@@ -189,53 +190,35 @@ def _ways(request: MeasureRequest, buffer: str) -> list[tuple[str, str]]:
     return [*((name, "roundtrip") for name in names), *((name, "stream") for name in streams)]
 
 
-def _collective_asks(request: MeasureRequest, level: str, ranks: int) -> list[PlannedPoint]:
+def _collectives(
+    request: MeasureRequest, level: str, ranks: int, crowded: bool, where: dict[str, Any]
+) -> Launch:
+    """Each collective on `ranks`, by the library's call and by a plain loop of messages."""
     names = COLLECTIVES if request.collectives is None else request.collectives
     sizes = request.bytes if request.bytes and request.kinds == ("ping",) else _COLLECTIVE_SIZES
-    return [
+    asks = [
         PlannedPoint(
-            point=Point(kind="collective", name=name, pattern=pattern, bytes=size),
-            level=level,
-            ranks=ranks,
+            point=Point(kind="collective", name=name, pattern=pattern, bytes=size), level=level, ranks=ranks
         )
         for name in names
         for pattern in ("library", "loop")
         for size in sizes
     ]
-
-
-def _collectives(request: MeasureRequest, facts: Facts, topology: Topology, ranks: int) -> Launch:
-    """Within this node, on one core after the other; its level is the greatest distance among them."""
-    cpus = [topology.cpus[rank % len(topology.cpus)] for rank in range(ranks)]
-    level = topology.farthest(cpus)
     return Launch(
         what=f"collectives, {level}, {ranks} ranks",
         kind="collective",
         ranks=ranks,
-        cpus=cpus,
         level=level,
-        oversubscribed=ranks > facts.cpus,
+        oversubscribed=crowded,
         stop=stop_of(request, _BRIEF if request.brief else 0.1, most=100),
-        asks=_collective_asks(request, level, ranks),
+        asks=asks,
+        **where,
     )
 
 
-def _collectives_between(request: MeasureRequest, facts: Facts, ranks: int, others: Hosts) -> Launch:
-    return Launch(
-        what=f"collectives, node, {ranks} ranks",
-        kind="collective",
-        ranks=ranks,
-        hosts=others.first(),
-        place="node",
-        level="node",
-        oversubscribed=-(-ranks // max(1, len(others.names))) > facts.cpus,
-        stop=stop_of(request, _BRIEF if request.brief else 0.1, most=100),
-        asks=_collective_asks(request, "node", ranks),
-    )
-
-
-def _matrix_asks(ranks: int) -> list[PlannedPoint]:
-    return [
+def _matrix(request: MeasureRequest, what: str, ranks: int, **where: Any) -> Launch:
+    """Every two ranks in turn, while the others wait."""
+    asks = [
         PlannedPoint(
             point=Point(kind="ping", name="blocking", pattern="roundtrip", bytes=size, pairs=[(low, high)]),
             ranks=ranks,
@@ -245,33 +228,5 @@ def _matrix_asks(ranks: int) -> list[PlannedPoint]:
         for high in range(ranks)
         for low in range(high)
     ]
-
-
-def _matrix(request: MeasureRequest, facts: Facts, topology: Topology, ranks: int) -> Launch:
-    """Every two ranks in turn, while the others wait: with a core each as far as there are cores."""
-    cpus = topology.cpus
-    return Launch(
-        what="every pair",
-        kind="matrix",
-        ranks=ranks,
-        cpus=[cpus[rank % len(cpus)] for rank in range(ranks)],
-        oversubscribed=ranks > facts.cpus,
-        stop=stop_of(request, 0.05, most=50),
-        asks=_matrix_asks(ranks),
-    )
-
-
-def _matrix_between(request: MeasureRequest, others: Hosts) -> Launch:
-    """Every two hosts in turn, a rank on each."""
-    names = list(dict.fromkeys(others.names))[:_MATRIX_RANKS]
-    return Launch(
-        what="every pair of hosts",
-        kind="matrix",
-        ranks=len(names),
-        hosts=others.first(),
-        names=names,
-        place="node",
-        level="node",
-        stop=stop_of(request, 0.05, most=50),
-        asks=_matrix_asks(len(names)),
-    )
+    stop = stop_of(request, 0.05, most=50)
+    return Launch(what=what, kind="matrix", ranks=ranks, stop=stop, asks=asks, **where)
