@@ -9,17 +9,19 @@ if TYPE_CHECKING:
         convert,
         generate,
         info,
+        load_study,
         measure,
         multiply,
         norm,
         plan,
+        plots,
         records,
+        run_study,
         stencil,
         svd,
         transpose,
     )
     from tilewise.api.run import run
-    from tilewise.api.studies import load_study, plots, run_study
     from tilewise.base.errors import (
         RunError,
         TilewiseError,
@@ -54,7 +56,6 @@ __all__ = [
 ]
 _MODULES = {
     "tilewise.api.run": ("run",),
-    "tilewise.api.studies": ("load_study", "plots", "run_study"),
     "tilewise.base.errors": (
         "RunError",
         "TilewiseError",

@@ -13,13 +13,23 @@ slice of a stack of matrices.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from tilewise.api.arrays import Arrays, arrays, is_transpose, load
-from tilewise.api.run import JobRecord, MeasurementRecord, PlanRecord, command_words, recorded, run, said
+from tilewise.api.run import (
+    JobRecord,
+    MeasurementRecord,
+    PlanRecord,
+    command_words,
+    recorded,
+    run,
+    run_shown,
+    said,
+    warn,
+)
 from tilewise.operations import OPERATIONS, options_of
 
 if TYPE_CHECKING:
@@ -35,6 +45,7 @@ if TYPE_CHECKING:
         SvdOptions,
         TransposeOptions,
     )
+    from tilewise.lab.report.style import Plot
     from tilewise.operations.norm import Norms
 
     Path = str | os.PathLike[str]
@@ -257,3 +268,82 @@ def _with_weights(inputs: dict[str, Any], options: dict[str, Any]) -> dict[str, 
 def _passed(call: Arrays, options: dict[str, Any]) -> dict[str, Any]:
     """The options as the command line has them."""
     return {**options, "weights": call.word("weights")} if "weights" in options else {**options}
+
+
+class StudyPlots(dict[str, "Plot"]):
+    """The plots of a study by name, each with `title`, `caption` and a matplotlib `figure`.
+
+    A notebook shows all of them, with their captions.
+    """
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display  # type: ignore[import-not-found, unused-ignore]
+
+        for plot in self.values():
+            display(plot)  # type: ignore[no-untyped-call, unused-ignore]
+            words = {"text/markdown": plot.caption, "text/plain": plot.caption}
+            display(words, raw=True)  # type: ignore[no-untyped-call, unused-ignore]
+
+
+def run_study(
+    name: Path,
+    *,
+    scale: Literal["tiny", "default", "report"] = "default",
+    results: Path = "results",
+    only: Mapping[str, Sequence[Any] | str | float] | None = None,
+    resume: bool = False,
+) -> str:
+    """Runs a study, a shipped one by its name or a TOML file, and returns the folder of its results.
+
+    The folder lies in `results`. `only` restricts axes to some of their values: `{"ranks": [1, 2]}`. With
+    `resume` the newest results of this study are completed. Raises UsageError, or RunError where points have
+    failed; the others are kept.
+    """
+    from tilewise.lab.study import shipped, store
+    from tilewise.lab.study.study import read
+
+    study = read(shipped.path_of(os.fspath(name)), scale)
+    folder = store.folder_for(os.fspath(results), study.name, resume)
+    words = ["study", "run", os.fspath(name), f"--scale={scale}", f"--into={folder}"]
+    for axis, values in (only or {}).items():
+        listed = [values] if isinstance(values, (str, int, float)) else values
+        words.append(f"--only={axis}={','.join(map(str, listed))}")
+    ended = run_shown(words, whole=True)
+    if ended.exit_code:
+        ended.fail()
+    return folder
+
+
+def load_study(folder: Path) -> Any:
+    """All launches of a study's results: a pandas DataFrame where pandas is installed, else a list of dicts.
+
+    `folder` is the results folder, or the one above it, of which the newest results are taken. A row is a
+    launch, or a line of a measurement; the reference names the columns. UsageError where there are none; a
+    warning for what was left out.
+    """
+    from tilewise.lab.study.export import rows
+
+    notes: list[str] = []
+    made = rows(os.fspath(folder), notes)
+    warn(notes)
+    try:
+        import pandas  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    except ImportError:
+        return made
+    return pandas.DataFrame(made)
+
+
+def plots(folder: Path) -> StudyPlots:
+    """The plots that a study declares, drawn from its results; `folder` as in `load_study`.
+
+    UsageError where there are no results.
+    """
+    from tilewise.lab.report.study_plots import declared
+    from tilewise.lab.study import evaluation
+
+    study = evaluation.load(os.fspath(folder))
+    drawn = StudyPlots()
+    for place, plot in enumerate(study.plots):
+        for figure in declared([study], place):
+            drawn[plot.name] = figure
+    return drawn

@@ -137,12 +137,18 @@ def _dispatch(words: list[str], joined: Join | None) -> int:
         from tilewise.cli import complete
 
         return complete.main(words[1:])
-    if name in ("--install-completion", "--show-completion"):
+    scripts = name in ("--install-completion", "--show-completion")
+    if not scripts and name not in COMMANDS:
+        raise UsageError(f"{name!r} is not a command; choose from {', '.join(COMMANDS)}", _nearest(name))
+    if {"-h", "--help"} & set(words):
+        from tilewise.cli.help import help_was_printed
+
+        if help_was_printed(words):
+            return 0
+    if scripts:
         from tilewise.cli import completion
 
         return completion.main(name, words[1:])
-    if name not in COMMANDS:
-        raise UsageError(f"{name!r} is not a command; choose from {', '.join(COMMANDS)}", _nearest(name))
     if name in JOBS:
         from tilewise.cli import jobs
 

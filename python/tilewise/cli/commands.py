@@ -40,7 +40,7 @@ _DECLARED = {
     "info": ("cli.info", "InfoFlags"),
     "show": ("cli.show", "ShowFlags"),
     "measure": ("lab.measurement.request", "MeasureRequest"),
-    "measure compare": ("cli.measure", "CompareFlags"),
+    "measure compare": ("lab.measurement.request", "CompareFlags"),
     "plan": ("cli.plan", "PlanFlags"),
     "study": ("cli.study", "StudyFlags"),
     "study list": ("cli.study", "StudyListFlags"),

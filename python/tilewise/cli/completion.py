@@ -100,14 +100,10 @@ class ScriptFlags(Flags, frozen=True, kw_only=True):
 def main(name: str, words: list[str]) -> int:
     """Run `name`, one of the two; return the exit code."""
     if name == "--show-completion":
-        shown = parse(name, ScriptFlags, words)
-        if shown is not None:
-            sys.stdout.write(script(shown.shell))
+        sys.stdout.write(script(parse(name, ScriptFlags, words).shell))
     else:
         wanted = parse(name, InstallFlags, words)
-        if wanted is not None:
-            shell = wanted.shell or os.path.basename(os.environ.get("SHELL", ""))
-            _install(_known(shell), wanted.force)
+        _install(_known(wanted.shell or os.path.basename(os.environ.get("SHELL", ""))), wanted.force)
     return 0
 
 

@@ -59,8 +59,7 @@ class Finding(NamedTuple):
 
 def main(words: list[str], joined: Join | None) -> int:
     """Run the command; return its exit code."""
-    if parse("doctor", DoctorFlags, words) is None:
-        return 0
+    parse("doctor", DoctorFlags, words)
     failed = False
     for finding in findings():
         failed |= finding.verdict == "FAIL"

@@ -8,17 +8,8 @@ import sys
 import textwrap
 from collections.abc import Iterator
 
-from tilewise.base.declare import (
-    HOW,
-    SHOW,
-    WHAT,
-    WHERE,
-    Argument,
-    Arguments,
-    Example,
-    description_of,
-    examples_of,
-)
+from tilewise.base.declare import HOW, SHOW, WHAT, WHERE, Argument, Arguments, Example
+from tilewise.cli.commands import JOBS, Page, names, page_of, subcommands
 
 GROUPS = (WHAT, HOW, WHERE, SHOW)
 _COLUMN = 24  # where texts begin
@@ -28,18 +19,29 @@ _TIED = "\N{NO-BREAK SPACE}"
 _WORD = re.compile(r"\w+")
 
 
-def page(name: str, doc: str, arguments: Arguments, short: bool = False) -> str:
+def help_was_printed(words: list[str]) -> bool:
+    """Print the help page that a command line asks for, wherever it does so; return whether it does."""
+    before = words[: words.index("--")] if "--" in words else words
+    if not {"-h", "--help"} & set(before):
+        return False
+    name = " ".join(words[:2])  # of a subcommand
+    if name not in names():
+        name = words[1] if words[0] == "plan" and words[1] in JOBS else words[0]
+    print(page(page_of(name), short="--help" not in before))
+    return True
+
+
+def page(command: Page, short: bool = False) -> str:
     """Usage, what the command does, its arguments under their headings, then its subcommands and examples.
 
     With `short` one screen: the arguments that most people use, and the first examples.
     """
-    from tilewise.cli.commands import page_of, subcommands
-
+    name, arguments = command.name, command.arguments
     width = max(60, min(100, shutil.get_terminal_size((80, 24)).columns))
     lines = [
         *textwrap.wrap(f"usage: tilewise {usage(name, arguments)}", width, subsequent_indent="       "),
         "",
-        *textwrap.wrap(description_of(doc), width),
+        *textwrap.wrap(command.description, width),
     ]
     left_out = len([each for each in arguments.shown() if not _is_common(each)]) if short else 0
     short = short and left_out > _FEW
@@ -53,7 +55,7 @@ def page(name: str, doc: str, arguments: Arguments, short: bool = False) -> str:
             "Subcommands",
             [Example(f"tilewise {usage(each.name, each.arguments)}", each.description) for each in below],
         ),
-        ("Examples", examples_of(doc)[: _SHORT_EXAMPLES if short else None]),
+        ("Examples", command.examples[: _SHORT_EXAMPLES if short else None]),
     ):
         lines += ["", _bold(heading)] if shown else []
         for line, said in shown:

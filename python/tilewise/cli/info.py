@@ -52,8 +52,6 @@ class InfoFlags(TextFlags, frozen=True, kw_only=True):
 def main(words: list[str], joined: Join | None) -> int:
     """Run the command; return its exit code."""
     flags = parse("info", InfoFlags, words)
-    if flags is None:
-        return 0
     from tilewise.engine import journal, side_files
 
     name = flags.a

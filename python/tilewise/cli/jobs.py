@@ -12,7 +12,7 @@ import msgspec
 from tilewise.base.declare import JSON, SHOW, Flag, Flags
 from tilewise.base.errors import Interrupted, RunError, TilewiseError, UsageError, VerificationError, clean
 from tilewise.base.units import plural
-from tilewise.cli.parse import help_was_printed, parse_fields
+from tilewise.cli.parse import parse_fields
 from tilewise.cli.streams import Streams, flags_of, replaced, warn, write_file
 from tilewise.engine.request import Listener, Request
 from tilewise.lab.report.progress import progress
@@ -50,14 +50,9 @@ def declaring(name: str) -> tuple[type[msgspec.Struct], ...]:
     return options_of(name), Request, Shown, flags_of(options_of(name))
 
 
-def asked_of(name: str, words: list[str]) -> Asked | None:
-    """The job called `name` that `words` ask for, or None when they asked for help, which is printed then.
-
-    UsageError for flags that make no sense.
-    """
+def asked_of(name: str, words: list[str]) -> Asked:
+    """The job called `name` that `words` ask for; UsageError for flags that make no sense."""
     values = parse_fields(name, declaring(name), words)
-    if values is None:
-        return None
     shown = Shown(**values[2])
     given, streams = replaced(options_of(name), values[0], values[3])
     if streams.stdout and shown.json == "-":
@@ -77,14 +72,10 @@ def main(name: str, words: list[str], joined: Join | None) -> int:
     With `joined` this is rank 0 of ranks that exist already.
     """
     begin = time.perf_counter()
-    if help_was_printed(name, declaring(name), words):
-        return 0
     from tilewise.engine.session import session
 
     with session(joined, begin, ending=True) as opened:
         asked = asked_of(name, words)
-        if asked is None:
-            return 0
         shown = asked.shown
         listener = _Terminal(shown, joined is not None)
         try:

@@ -1,4 +1,4 @@
-"""Reads a command's words, prints its help page, and says every mistake in one line.
+"""Reads a command's words, and says every mistake in one line.
 
     A.npy  B.npy  -o  C.npy  --ranks  4  --seed=7  -n4  -q      --  -a-name.npy
     ─────  ─────  ─────────  ──────────  ────────  ───  ──          ───────────
@@ -24,22 +24,16 @@ Values = dict[str, dict[str, Any]]  # by owner and field
 Kind = TypeVar("Kind", bound=Flags)
 
 
-def parse(name: str, kind: type[Kind], words: list[str]) -> Kind | None:
-    """Return what `words` say for the command `name`, or None when they ask for help, which is printed.
+def parse(name: str, kind: type[Kind], words: list[str]) -> Kind:
+    """Return what `words` say for the command `name`, whose arguments `kind` declares.
 
-    `kind` declares the arguments, and says in its docstring what the command does. Raises UsageError for
-    words that it does not take, and for values that it does not allow.
+    Raises UsageError for words that it does not take, and for values that it does not allow.
     """
-    values = parse_fields(name, [kind], words)
-    return None if values is None else kind(**values[0])
+    return kind(**parse_fields(name, [kind], words)[0])
 
 
-def parse_fields(
-    name: str, kinds: Sequence[type[msgspec.Struct]], words: list[str]
-) -> list[dict[str, Any]] | None:
-    """Return the fields of each of `kinds` that `words` give, unchecked; None as `parse` does."""
-    if help_was_printed(name, kinds, words):
-        return None
+def parse_fields(name: str, kinds: Sequence[type[msgspec.Struct]], words: list[str]) -> list[dict[str, Any]]:
+    """Return the fields of each of `kinds` that `words` give, unchecked."""
     arguments = arguments_of(*kinds)
     try:
         values = read(name, arguments, words)
@@ -54,17 +48,6 @@ def parse_fields(
             elif word == "auto" and each.default is None and each.choices:
                 given[each.field] = None
     return [values[kind.__name__] for kind in kinds]
-
-
-def help_was_printed(name: str, kinds: Sequence[type[msgspec.Struct]], words: list[str]) -> bool:
-    """Print the help page where `words` ask for it, be it behind a flag that still lacks its value."""
-    before = words[: words.index("--")] if "--" in words else words
-    if not {"--help", "-h"} & set(before):
-        return False
-    from tilewise.cli.help import page
-
-    print(page(name, kinds[0].__doc__ or "", arguments_of(*kinds), short="--help" not in before))
-    return True
 
 
 def read(name: str, arguments: Arguments, words: list[str]) -> Values:

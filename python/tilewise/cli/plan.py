@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from typing import Annotated
 
-from tilewise.base.declare import FILE, WHERE, Flag, Flags, arguments_of
+from tilewise.base.declare import FILE, WHERE, Flag, Flags
 from tilewise.base.errors import UsageError
 from tilewise.base.units import plural
-from tilewise.cli.commands import JOBS
+from tilewise.cli.commands import JOBS, page_of
+from tilewise.cli.help import page
 from tilewise.launch.join import Join
 from tilewise.operations import options_of
 
@@ -38,10 +39,8 @@ class PlanFlags(Flags, frozen=True, kw_only=True):
 
 def main(words: list[str], joined: Join | None) -> int:
     """Runs the command; returns its exit code. Takes all words of a job, and only plans it."""
-    if not words or words[0] in ("-h", "--help") or (words[0] not in JOBS and words[-1] in ("-h", "--help")):
-        from tilewise.cli.help import page
-
-        print(page("plan", PlanFlags.__doc__ or "", arguments_of(PlanFlags)))
+    if not words:
+        print(page(page_of("plan")))
         return 0
     if "--forget" in words:
         if len(words) > 1:
@@ -68,26 +67,25 @@ def main(words: list[str], joined: Join | None) -> int:
     from tilewise.operations.prediction import cost_of, machine_of
 
     asked = jobs.asked_of(name, [*rest, *_output(name, rest)])
-    if asked is not None:
-        if asked.streams.any:
-            raise UsageError("plan looks at files, and - is standard input or output", "the name of a file")
-        machine = read_machine(described) if described is not None else None
-        output = prepare(asked.request, joined, machine)
-        disks = output.disk_needs() if machine is None else []  # nobody knows the disks of others
-        every = planned_of(output, asked.request, joined, machine)
-        if asked.shown.json is not None:
-            write_json(asked.shown.json, every, "--json")
-        if asked.shown.json == "-":
-            warn([] if asked.shown.quiet else every.warnings)
-        else:
-            place = output.target.path if output.target else ""
-            known = machine or machine_of(output.plan)
-            cost = cost_of(output.plan, output.target)
-            show(planned(output.plan, every, place, cost, known, [each.text() for each in disks]))
-            if everything:
-                show(ways(every))
-        for each in disks:
-            each.require()
+    if asked.streams.any:
+        raise UsageError("plan looks at files, and - is standard input or output", "the name of a file")
+    machine = read_machine(described) if described is not None else None
+    output = prepare(asked.request, joined, machine)
+    disks = output.disk_needs() if machine is None else []  # nobody knows the disks of others
+    every = planned_of(output, asked.request, joined, machine)
+    if asked.shown.json is not None:
+        write_json(asked.shown.json, every, "--json")
+    if asked.shown.json == "-":
+        warn([] if asked.shown.quiet else every.warnings)
+    else:
+        place = output.target.path if output.target else ""
+        known = machine or machine_of(output.plan)
+        cost = cost_of(output.plan, output.target)
+        show(planned(output.plan, every, place, cost, known, [each.text() for each in disks]))
+        if everything:
+            show(ways(every))
+    for each in disks:
+        each.require()
     return 0
 
 

@@ -48,8 +48,6 @@ class ReportFlags(Flags, frozen=True, kw_only=True):
 def main(words: list[str], joined: Join | None) -> int:
     """Run the command; return its exit code."""
     flags = parse("report", ReportFlags, words)
-    if flags is None:
-        return 0
     if joined is not None:
         raise UsageError("report does not run under mpiexec", "tilewise report … without mpiexec")
     _check(flags)

@@ -36,8 +36,6 @@ class ShowFlags(TextFlags, frozen=True, kw_only=True):
 def main(words: list[str], joined: Join | None) -> int:
     """Run the command; return its exit code."""
     flags = parse("show", ShowFlags, words)
-    if flags is None:
-        return 0
     from tilewise import files
     from tilewise.cli.streams import warn
     from tilewise.files.reading import binary, rows_of

@@ -6,10 +6,11 @@ import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-from tilewise.base.declare import FOLDER, JSON, SHOW, Flag, Flags, Value, arguments_of
+from tilewise.base.declare import FOLDER, JSON, SHOW, Flag, Flags, Value
 from tilewise.base.errors import UsageError, clean
 from tilewise.base.units import plural
-from tilewise.cli.commands import SUBCOMMANDS
+from tilewise.cli.commands import SUBCOMMANDS, page_of
+from tilewise.cli.help import page
 from tilewise.cli.parse import parse
 from tilewise.launch.join import Join
 
@@ -107,10 +108,8 @@ class StudyExportFlags(Flags, frozen=True, kw_only=True):
 
 def main(words: list[str], joined: Join | None) -> int:
     """Run the command; return its exit code."""
-    if not words or words[0] in ("-h", "--help"):
-        from tilewise.cli.help import page
-
-        print(page("study", StudyFlags.__doc__ or "", arguments_of(StudyFlags)))
+    if not words:
+        print(page(page_of("study")))
         return 0
     if joined is not None:
         raise UsageError("a study starts its own ranks", "tilewise study … without mpiexec")
@@ -132,8 +131,7 @@ def main(words: list[str], joined: Join | None) -> int:
 
 def list_all(words: list[str]) -> int:
     """Show a line for each built-in study; return the exit code."""
-    if parse("study list", StudyListFlags, words) is None:
-        return 0
+    parse("study list", StudyListFlags, words)
     from tilewise.lab.report.terminal import Screen, show
     from tilewise.lab.study import shipped
     from tilewise.lab.study.study import read
@@ -147,8 +145,6 @@ def list_all(words: list[str]) -> int:
 def show_study(words: list[str]) -> int:
     """Show a study's points, what is out of reach here, its tables and its file; return the exit code."""
     flags = parse("study show", StudyShowFlags, words)
-    if flags is None:
-        return 0
     from tilewise.cli.study_run import check_words, flags_of
     from tilewise.lab.study import shipped, store
 
@@ -226,8 +222,6 @@ def tell_notes(notes: list[str], before: str = "") -> None:
 def compare(words: list[str]) -> int:
     """Compares two results; returns the exit code."""
     flags = parse("study compare", StudyCompareFlags, words)
-    if flags is None:
-        return 0
     from tilewise.cli.streams import write_json
     from tilewise.lab.study import results, store
     from tilewise.lab.study.compare import compare as compared
@@ -275,8 +269,6 @@ def _show(comparison: ResultsComparison) -> None:
 def export(words: list[str]) -> int:
     """Writes flat files; returns the exit code."""
     flags = parse("study export", StudyExportFlags, words)
-    if flags is None:
-        return 0
     csv, parquet = flags.csv, flags.parquet
     if csv is None and parquet is None:
         raise UsageError("export needs a file to write", "--csv FILE, or --parquet FILE")

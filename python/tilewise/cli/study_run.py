@@ -94,8 +94,6 @@ class StudyRunFlags(Flags, frozen=True, kw_only=True):
 def run(words: list[str]) -> int:
     """Run a study; return its exit code."""
     flags = parse("study run", StudyRunFlags, words)
-    if flags is None:
-        return 0
     from tilewise.lab.study import shipped, store
     from tilewise.lab.study.local_points import existing, on_cluster, picked, points_of
     from tilewise.lab.study.run import left_of
@@ -340,9 +338,7 @@ def _check_job(operation: Operation) -> None:
 def check_words(words: list[str]) -> None:
     """Raises UsageError for a command line that its command refuses before it looks at any file."""
     if words[0] in JOBS:
-        asked = jobs.asked_of(words[0], words[1:])
-        if asked is not None:
-            _check_job(asked.request.operation)
+        _check_job(jobs.asked_of(words[0], words[1:]).request.operation)
     else:
         from tilewise.lab.measurement.request import MeasureRequest
 

@@ -375,6 +375,22 @@ class MeasureRequest(Flags, frozen=True, kw_only=True):
         return self.store or (self.whole and not self.no_store)
 
 
+class CompareFlags(Flags, frozen=True, kw_only=True):
+    """Compare two measurements. A statistical test calls each figure faster, slower or not distinguishable.
+
+    Examples:
+        tilewise measure compare before.json after.json
+            Two files that measure --json has written.
+    """
+
+    before: Annotated[str, Flag("A measurement that measure --json FILE wrote.", value=JSON, place=True)]
+    after: Annotated[str, Flag("A later one, or one of another machine.", value=JSON, place=True)]
+    json: Annotated[
+        str | None, Flag("File for every line; - for standard output.", SHOW, value=JSON, stream=True)
+    ] = None
+    verbose: Annotated[bool, Flag("Print every line.", SHOW, short="-v")] = False
+
+
 def parse_names(text: str, flag: str) -> list[str]:
     """Names with commas between them, each once; an empty list for `none`."""
     return [] if text == "none" else list(dict.fromkeys(word.strip() for word in text.split(",")))
