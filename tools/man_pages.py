@@ -13,7 +13,7 @@ from pathlib import Path
 from tilewise import __version__
 from tilewise.base.declare import Argument, Arguments, Example
 from tilewise.base.errors import Interrupted, RunError, UsageError, VerificationError
-from tilewise.cli.commands import JOBS, Page, names, page_of, subcommands
+from tilewise.cli import JOBS, Page, names, page_of, subcommands
 from tilewise.cli.help import groups, parts_of, shown_value, usage
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

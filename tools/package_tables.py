@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewise.base.declare import Argument, declared
-from tilewise.cli.commands import names, page_of
+from tilewise.cli import names, page_of
 from tilewise.cli.complete import Row
 from tilewise.operations import options_of
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tilewise.cli.commands import names, page_of
+from tilewise.cli import names, page_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs/man").glob("*.1"))

@@ -17,7 +17,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tilewise.cli.commands import COMMANDS, JOBS, SUBCOMMANDS
+from tilewise.cli import COMMANDS, JOBS, SUBCOMMANDS
 
 TABLE = os.path.join(os.path.dirname(__file__), "complete.tsv")
 HELP = {"--help": "Print help.", "-h": "Print help on one screen."}

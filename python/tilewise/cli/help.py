@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterator
 
 from tilewise.base.declare import HOW, SHOW, WHAT, WHERE, Argument, Arguments, Example
-from tilewise.cli.commands import JOBS, Page, names, page_of, subcommands
+from tilewise.cli import JOBS, Page, names, page_of, subcommands
 
 GROUPS = (WHAT, HOW, WHERE, SHOW)
 _COLUMN = 24  # where texts begin

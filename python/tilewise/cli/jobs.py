@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -43,6 +43,7 @@ class Asked(NamedTuple):
     request: Request
     shown: Shown
     streams: Streams
+    more: list[Any]
 
 
 def declaring(name: str) -> tuple[type[msgspec.Struct], ...]:
@@ -50,9 +51,9 @@ def declaring(name: str) -> tuple[type[msgspec.Struct], ...]:
     return options_of(name), Request, Shown, flags_of(options_of(name))
 
 
-def asked_of(name: str, words: list[str]) -> Asked:
-    """The job called `name` that `words` ask for; UsageError for flags that make no sense."""
-    values = parse_fields(name, declaring(name), words)
+def asked_of(name: str, words: list[str], *more: type[Flags]) -> Asked:
+    """The job called `name` that `words` ask for, and `more` flags; UsageError for senseless ones."""
+    values = parse_fields(name, (*declaring(name), *more), words)
     shown = Shown(**values[2])
     given, streams = replaced(options_of(name), values[0], values[3])
     if streams.stdout and shown.json == "-":
@@ -63,7 +64,7 @@ def asked_of(name: str, words: list[str]) -> Asked:
         "" if streams.any else shlex.join(["tilewise", name, *(word for word in words if word != "--resume")])
     )
     request = Request(operation=options_of(name)(**given), record=record, line=line, **values[1])
-    return Asked(request, shown, streams)
+    return Asked(request, shown, streams, [kind(**each) for kind, each in zip(more, values[4:], strict=True)])
 
 
 def main(name: str, words: list[str], joined: Join | None) -> int:

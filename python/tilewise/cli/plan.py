@@ -8,7 +8,7 @@ from typing import Annotated
 from tilewise.base.declare import FILE, WHERE, Flag, Flags
 from tilewise.base.errors import UsageError
 from tilewise.base.units import plural
-from tilewise.cli.commands import JOBS, page_of
+from tilewise.cli import JOBS, page_of
 from tilewise.cli.help import page
 from tilewise.launch.join import Join
 from tilewise.operations import options_of
@@ -16,7 +16,18 @@ from tilewise.operations import options_of
 _NAMES = 100  # of results that are tried where none is named
 
 
-class PlanFlags(Flags, frozen=True, kw_only=True):
+class PlannedFlags(Flags, frozen=True, kw_only=True):
+    """The flags of a plan beside those of its job."""
+
+    all: Annotated[
+        bool, Flag("List every variant that its flags leave open, its seconds and its memory.")
+    ] = False
+    machine: Annotated[
+        str, Flag("Plan for the machine that a JSON file describes, instead of this one.", WHERE, value=FILE)
+    ] = ""
+
+
+class PlanFlags(PlannedFlags, frozen=True, kw_only=True):
     """Say what a job would do, why, and how long it would take; nothing runs. --json FILE has every variant.
 
     Examples:
@@ -28,17 +39,11 @@ class PlanFlags(Flags, frozen=True, kw_only=True):
 
     command: Annotated[str, Flag("The job.", choices=JOBS, place=True)]
     arguments: Annotated[tuple[str, ...], Flag("The arguments of the job.", name="ARGUMENT", place=True)] = ()
-    all: Annotated[
-        bool, Flag("List every variant that its flags leave open, its seconds and its memory.")
-    ] = False
-    machine: Annotated[
-        str, Flag("Plan for the machine that a JSON file describes, instead of this one.", WHERE, value=FILE)
-    ] = ""
     forget: Annotated[bool, Flag("Discard learned profiles; takes no COMMAND.", WHERE)] = False
 
 
 def main(words: list[str], joined: Join | None) -> int:
-    """Runs the command; returns its exit code. Takes all words of a job, and only plans it."""
+    """Run the command, which takes all words of a job and only plans it; return the exit code."""
     if not words:
         print(page(page_of("plan")))
         return 0
@@ -51,12 +56,11 @@ def main(words: list[str], joined: Join | None) -> int:
         forgot = f"forgot what runs taught of {plural(count, 'figure')}"
         print(forgot if count else "there was nothing to forget")
         return 0
-    everything = "--all" in words
-    words, described = _machine([word for word in words if word != "--all"])
-    if not words or words[0] not in JOBS:
-        instead = f", not {words[0]!r}" if words else ""
+    name = next((word for word in words if word in JOBS), "")
+    if not name:
+        instead = f", not {words[0]!r}" if words[0] not in ("--all", "--machine") else ""
         raise UsageError(f"plan takes the arguments of a job ({', '.join(JOBS)}){instead}")
-    name, rest = words[0], words[1:]
+    words.remove(name)
     from tilewise.cli import jobs
     from tilewise.cli.streams import warn, write_json
     from tilewise.engine.planned import planned_of
@@ -66,10 +70,11 @@ def main(words: list[str], joined: Join | None) -> int:
     from tilewise.machine.machines import read_machine
     from tilewise.operations.prediction import cost_of, machine_of
 
-    asked = jobs.asked_of(name, [*rest, *_output(name, rest)])
+    asked = jobs.asked_of(name, [*words, *_output(name, words)], PlannedFlags)
+    flags: PlannedFlags = asked.more[0]
     if asked.streams.any:
         raise UsageError("plan looks at files, and - is standard input or output", "the name of a file")
-    machine = read_machine(described) if described is not None else None
+    machine = read_machine(flags.machine) if flags.machine else None
     output = prepare(asked.request, joined, machine)
     disks = output.disk_needs() if machine is None else []  # nobody knows the disks of others
     every = planned_of(output, asked.request, joined, machine)
@@ -82,7 +87,7 @@ def main(words: list[str], joined: Join | None) -> int:
         known = machine or machine_of(output.plan)
         cost = cost_of(output.plan, output.target)
         show(planned(output.plan, every, place, cost, known, [each.text() for each in disks]))
-        if everything:
+        if flags.all:
             show(ways(every))
     for each in disks:
         each.require()
@@ -97,21 +102,3 @@ def _output(name: str, words: list[str]) -> list[str]:
     suffix = "" if job.several else ".npy"
     names = (f"result{number}{suffix}" for number in ("", *range(1, _NAMES)))
     return ["-o", next((free for free in names if not os.path.lexists(free)), f"result{suffix}")]
-
-
-def _machine(words: list[str]) -> tuple[list[str], str | None]:
-    """`words` without --machine FILE, and that file."""
-    kept: list[str] = []
-    found: str | None = None
-    left = iter(words)
-    for word in left:
-        name, equals, value = word.partition("=")
-        if name != "--machine":
-            kept.append(word)
-            continue
-        if found is not None:
-            raise UsageError("--machine was given more than once")
-        found = value if equals else next(left, "")
-        if not found:
-            raise UsageError("--machine expects a file that describes a machine", "--machine cluster.json")
-    return kept, found

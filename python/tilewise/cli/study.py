@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from tilewise.base.declare import FOLDER, JSON, SHOW, Flag, Flags, Value
 from tilewise.base.errors import UsageError, clean
 from tilewise.base.units import plural
-from tilewise.cli.commands import SUBCOMMANDS, page_of
+from tilewise.cli import SUBCOMMANDS, page_of
 from tilewise.cli.help import page
 from tilewise.cli.parse import parse
 from tilewise.launch.join import Join

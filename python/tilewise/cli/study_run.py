@@ -17,8 +17,7 @@ import msgspec
 from tilewise.base.declare import CLUSTER, FOLDER, HOW, SHOW, TIME, WHERE, Flag, Flags, Value
 from tilewise.base.errors import Interrupted, UsageError
 from tilewise.base.units import plural
-from tilewise.cli import jobs
-from tilewise.cli.commands import JOBS, page_of
+from tilewise.cli import JOBS, jobs, page_of
 from tilewise.cli.parse import parse
 from tilewise.cli.study import SCALES, STUDY, show_results, tell_notes
 from tilewise.files.formats import format_module, split_name

@@ -9,7 +9,7 @@ import numpy
 import pytest
 from conftest import InProcess
 from PIL import Image
-from tilewise.cli.commands import names, page_of
+from tilewise.cli import names, page_of
 
 LONG = ("tilewise measure", "tilewise study run", "tilewise study show results", "tilewise study compare")
 LONG += ("tilewise study export", "tilewise report", "tilewise doctor", "tilewise --")

@@ -164,7 +164,6 @@ def test_stacks_are_written_in_every_format_that_holds_arrays(stacks: Tilewise, 
         (("transpose", "four.npy", "--each", "0"), "--each 0 leaves 3 dimensions of four.npy"),
         (("transpose", "a.npy[0|0]", "--each", "0"), "[0|0] is no slice"),
         (("transpose", "random:4x4:float64", "--each", "0"), "is no stack"),
-        (("transpose", "a.npy", "--slices", "apart"), "--slices apart makes no sense without --each"),
         (("transpose", "a.npy", "--each", "0", "-o", "out.csv"), "out.csv cannot hold a stack: a .csv file"),
         (
             ("multiply", "a.npy", "four.npy[0]", "--each", "0"),

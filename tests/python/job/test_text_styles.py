@@ -173,7 +173,6 @@ def test_mistakes_have_their_place(
         (("convert", "A.npy", "-o", "B.csv", "--header-rows", "1"), "--header-rows makes no sense"),
         (("show", "A.npy", "--decimal", ","), "--decimal makes no sense"),
         (("info", "A.npy", "--missing", "NA"), "--missing makes no sense"),
-        (("convert", "A.csv", "-o", "B.npy", "--header-rows", "-1"), "--header-rows -1 makes no sense"),
         (("convert", "A.csv", "-o", "B.npy", "--header-rows", "9"), "no numbers behind the lines"),
         (("convert", "A.csv", "-o", "B.npy", "--separator", "5"), "cannot separate numbers"),
         (("convert", "A.csv", "-o", "B.npy", "--separator", ""), "expects one character"),

@@ -277,11 +277,8 @@ def test_reasons_speak_of_one_matrix() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--algorithm", "cannon"), "expected one of auto, gather, swap, reread, staged"),
         (("--algorithm", "staged", "--exchange", "overlap"), "staged: every rank works on its own"),
         (("--algorithm", "reread", "--exchange", "shared"), "try: --algorithm swap"),
-        (("--kernel", "blas"), "--kernel blas makes no sense with transpose"),
-        (("--algorithm", "swap", "--root-write", "rows"), "--root-write makes no sense with swap"),
         (("--algorithm", "staged", "--grid", "1x1"), "--grid makes no sense with staged"),
         (("--algorithm", "staged", "--repeat", "2"), "make no sense with staged"),
     ],

@@ -16,7 +16,7 @@ from conftest import InProcess, one_message
 from reports import results
 from studies import HERE, Runner, points, run, study
 from tilewise.base.errors import RunError, UsageError
-from tilewise.cli.commands import COMMANDS, JOBS
+from tilewise.cli import COMMANDS, JOBS
 from tilewise.engine.child import Ended
 from tilewise.lab.report.timeline import read_timeline
 from tilewise.lab.study import store

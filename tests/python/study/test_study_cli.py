@@ -80,8 +80,6 @@ def test_only(written: InProcess) -> None:
         (["run"], "study run needs NAME"),
         (["run", "quik"], "try: tilewise study show quick"),
         (["run", "s.toml", "--sclae", "tiny"], "study run has no flag --sclae"),
-        (["run", "s.toml", "--scale", "huge"], "expected one of tiny, default, report"),
-        (["run", "s.toml", "--submit", "pbs"], "expected one of slurm"),
         (["run", "nope.toml"], "No such file"),
         (["export", "nope", "--csv", "x.csv"], "nope: No such file"),
         (["export", "."], "export needs a file"),

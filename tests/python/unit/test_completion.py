@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import HERE, InProcess, Tilewise, one_message
 from tilewise.base.declare import Argument
-from tilewise.cli.commands import COMMANDS, JOBS, Page, names, page_of, subcommands
+from tilewise.cli import COMMANDS, JOBS, Page, names, page_of, subcommands
 from tilewise.cli.complete import offers
 from tilewise.cli.completion import SHELLS, place_of, script
 from tilewise.lab.study import shipped

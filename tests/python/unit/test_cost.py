@@ -418,4 +418,4 @@ def test_what_was_learned_can_be_forgotten(here: InProcess) -> None:
     assert set(kept) == {"read"}
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", kept["read"].date)
     assert here("plan", "--forget").stdout == "there was nothing to forget\n"
-    assert "--machine expects a file" in one_message(here("plan", "multiply", "A.npy", "--machine"), 2)
+    assert "--machine needs a value" in one_message(here("plan", "multiply", "A.npy", "--machine"), 2)

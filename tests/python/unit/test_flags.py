@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tilewise.base.declare import TIME, Argument, arguments_of, declared
 from tilewise.base.errors import UsageError
-from tilewise.cli.commands import JOBS, names, page_of
+from tilewise.cli import JOBS, names, page_of
 from tilewise.cli.jobs import asked_of, declaring
 from tilewise.cli.parse import parse
 from tilewise.lab.measurement.request import KINDS, MeasureRequest
@@ -43,7 +43,6 @@ WORDS = {
     "report": ["A.json", "-o", "report.html"],
 }
 OTHERS = [MATRIX, "-o", "C.npy"]
-NEEDED = {"measure": []}  # where a flag of one kind is not one of the others
 FREE = ("plan", "study")  # what their flags mean, other commands say
 FULL = sorted({*names()} - {*FREE})
 
@@ -161,6 +160,17 @@ def a_value(one: Argument) -> str:
 
 def words_with(one: Argument) -> list[str]:
     return [one.name] if one.kind is bool else [one.name, a_value(one)]
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_what_must_be_given_is_asked_for(name: str, here: InProcess) -> None:
+    words = name.split()
+    for each in page_of(name).arguments.every():
+        if each.needed:
+            message = one_message(here(*words), 2)
+            assert f"{name} needs {each.name}" in message and f"  try: tilewise {name} --help" in message
+            value = {"--shape": "4x4", "SHELL": "bash"}.get(each.name, "3")
+            words += [value] if each.flag.place else [each.name, value]
 
 
 def test_flags_without_what_they_need_are_refused(here: InProcess) -> None:

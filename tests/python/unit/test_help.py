@@ -9,8 +9,7 @@ import numpy
 import pytest
 from conftest import InProcess
 from PIL import Image
-from tilewise.cli import parse
-from tilewise.cli.commands import JOBS, Page, names, page_of, subcommands
+from tilewise.cli import JOBS, Page, names, page_of, parse, subcommands
 
 
 def test_each_value_that_is_no_choice_has_a_name_that_says_what_it_is() -> None:
