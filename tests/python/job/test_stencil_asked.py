@@ -16,7 +16,6 @@ from tilewise.operations.stencil import cut
 from tilewise.operations.stencil.cut import Cut
 from tilewise.operations.stencil.options import HALOS
 from tilewise.operations.stencil.weights import parse_weights
-from tilewise.planning.choices import Choices
 
 
 def square(weights: Any, side: int) -> Any:
@@ -148,10 +147,6 @@ def test_types_that_are_refused(
     assert said in message and advice in message
 
 
-def test_steps_are_needed(here: InProcess) -> None:
-    assert "stencil needs --steps" in one_message(here("stencil", "A.npy", "-o", "C.npy"), 2)
-
-
 def test_weights_too_large_for_the_type(here: InProcess, fake: Tilewise) -> None:
     words = ("-o", "C.npy", "--steps", 1, "--weights", "star5:1e39,0")
     numpy.save(fake.folder / "F.npy", numpy.ones((5, 5), "float32"))
@@ -270,10 +265,6 @@ def test_the_plan_says_what_and_why(here: InProcess) -> None:
         "halos packed",
     ):
         assert said in shown
-
-
-def test_fixed_choices_are_the_users() -> None:
-    assert Choices(exchange="overlap").fixed() == ["exchange"]
 
 
 @pytest.mark.parametrize(

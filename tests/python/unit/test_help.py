@@ -5,10 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-import numpy
 import pytest
 from conftest import InProcess
-from PIL import Image
 from tilewise.cli import JOBS, Page, names, page_of, parse, subcommands
 
 
@@ -48,19 +46,6 @@ def test_an_example_is_what_its_command_takes(line: str) -> None:
         value = given.get((each.owner, each.field))
         if each.choices and value is not None:
             assert set(value.split(each.flag.joined or None)) <= set(each.choices)
-
-
-@pytest.mark.parametrize("line", [line for line in examples() if line.split()[1] in (*JOBS, "plan")])
-def test_an_example_of_a_job_can_be_planned(line: str, here: InProcess) -> None:
-    numpy.save("A.npy", numpy.ones((40, 40)))
-    numpy.save("B.npy", numpy.ones((40, 40)))
-    numpy.savetxt("A.txt", numpy.ones((4, 3)))
-    Image.new("RGB", (30, 20)).save("photo.png")
-    words = shlex.split(line)[1:]
-    done = here(
-        *(words if words[0] == "plan" else ["plan", *words]), *([] if "norm" in words else ["--force"])
-    )
-    assert done.returncode == 0 and not done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("name", JOBS)
