@@ -283,3 +283,12 @@ def mount(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Pa
     yield _mount
     for folder in made:
         subprocess.run(["umount", "-l", str(folder)], check=False)
+
+
+@pytest.fixture
+def inputs(tilewise: Tilewise) -> Tilewise:
+    """The real command in a folder with A.npy (31×17) and B.npy (17×23)."""
+    from oracle import matrix, save
+
+    save(tilewise.folder, matrix((31, 17), seed=1), matrix((17, 23), seed=2))
+    return tilewise

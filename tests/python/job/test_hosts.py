@@ -14,7 +14,7 @@ from tilewise.base.errors import RunError, UsageError
 from tilewise.launch import diagnose, environment, launcher
 from tilewise.launch.events import RankPlace, Started
 from tilewise.launch.job import Variant
-from tilewise.launch.launcher import HYDRA, OPEN_MPI, SRUN, UNKNOWN, Launcher
+from tilewise.launch.launcher import HYDRA, OPEN_MPI, SRUN, UNKNOWN, LauncherKind
 from tilewise.launch.outcome import Outcome
 from tilewise.machine.allocation import deal, read_hosts
 
@@ -66,7 +66,7 @@ def test_the_words_of_each_launcher() -> None:
         (UNKNOWN, "wrapper -f x", False),
     ],
 )
-def test_a_launcher_that_names_hosts_is_left_alone(kind: Launcher, words: str, named: bool) -> None:
+def test_a_launcher_that_names_hosts_is_left_alone(kind: LauncherKind, words: str, named: bool) -> None:
     assert kind.names_hosts(words.split()) is named
 
 

@@ -11,17 +11,11 @@ import time
 import numpy
 import pytest
 from conftest import Tilewise, mpiexec, one_message, wait_for
-from oracle import assert_product, matrix, nothing_left, processes_in, record_of, save
+from oracle import assert_product, matrix, nothing_left, processes_in, record_of
+from ranks import LONG
 from stopwatch import within
 
 WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy")
-
-
-@pytest.fixture
-def inputs(tilewise: Tilewise) -> Tilewise:
-    """The real command in a folder with A.npy (31×17) and B.npy (17×23)."""
-    save(tilewise.folder, matrix((31, 17), seed=1), matrix((17, 23), seed=2))
-    return tilewise
 
 
 def under(ranks: int) -> tuple[object, ...]:
@@ -149,17 +143,7 @@ def test_a_proof_that_fails(inputs: Tilewise) -> None:
 
 def test_an_interrupt(tilewise: Tilewise) -> None:
     with nothing_left(tilewise, 30, settle=3):
-        words = (
-            "multiply",
-            "random:9000x9000",
-            "random:9000x9000",
-            "-o",
-            "C.npy",
-            "--force",
-            "--kernel",
-            "plain",
-        )
-        command = tilewise.command(*words, "-t", 1, before=under(2))
+        command = tilewise.command(*LONG, before=under(2))
         child = subprocess.Popen(
             command,
             cwd=tilewise.folder,
@@ -205,13 +189,6 @@ def test_another_librarys_launcher_named_by_the_user(inputs: Tilewise, open_mpi:
     with nothing_left(inputs, 8, settle=3):
         said = one_message(inputs(*WORDS, "--force", "-n", 3, "--launcher", launcher), 2)
     assert "Open MPI" in said and "MPICH" in said
-
-
-def test_a_launcher_of_the_users_own(inputs: Tilewise) -> None:
-    for ranks in (1, 3):
-        result = inputs(*WORDS, "--force", "-q", "-n", ranks, "--launcher", f"{mpiexec()} -launcher fork")
-        assert result.returncode == 0, result.stderr
-        assert_product(inputs.folder / "C.npy", matrix((31, 17), seed=1), matrix((17, 23), seed=2))
 
 
 def test_the_variables_of_an_outer_job_do_not_confuse_a_job_of_ours(inputs: Tilewise) -> None:

@@ -17,7 +17,7 @@ from tilewise.base.errors import Interrupted, UsageError
 from tilewise.launch import launcher
 from tilewise.launch.events import Failed, Progress, split_line
 from tilewise.launch.job import Variant
-from tilewise.launch.join import Join, detect, foreign
+from tilewise.launch.join import Join, detect
 from tilewise.launch.signals import watched
 
 WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy")
@@ -162,24 +162,6 @@ def test_ranks_that_exist_are_joined(fake: Tilewise, processes: Callable[[], lis
     assert processes() == []
 
 
-@pytest.mark.parametrize("words", [("-n", "5"), ("--algorithm", "cannon"), ("--bogus",)])
-def test_a_wrong_request_releases_ranks_that_exist(
-    fake: Tilewise, processes: Callable[[], list[int]], words: tuple[str, ...]
-) -> None:
-    with within(5):
-        result = fake(*WORDS, *words, before=[mpiexec(), "-n", 3])
-    one_message(result, 2)
-    assert len(arguments(fake)) == 3
-    assert processes() == []
-
-
-@pytest.mark.parametrize("words", [("--help",), ("info", "A.npy"), ("multiply", "--help")])
-def test_what_is_no_job_is_said_once(fake: Tilewise, words: tuple[str, ...]) -> None:
-    result = fake(*words, before=[mpiexec(), "-n", 3])
-    assert result.returncode == 0
-    assert result.stdout == fake(*words).stdout
-
-
 def test_another_librarys_mpiexec_is_recognised(fake: Tilewise) -> None:
     for rank in ("0", "1"):
         fake.environment.update(OMPI_COMM_WORLD_RANK=rank, OMPI_COMM_WORLD_SIZE="2")
@@ -225,12 +207,6 @@ def test_no_threads_of_blas_beyond_the_plans(fake: Tilewise) -> None:
 )
 def test_who_started_us(environment: dict[str, str], expected: Join | None) -> None:
     assert detect(environment) == expected
-
-
-def test_which_launchers_fit() -> None:
-    assert foreign(Join(0, 2, "openmpi"), "wheel")
-    assert not foreign(Join(0, 2, "openmpi"), "site")
-    assert not foreign(Join(0, 2, "pmi"), "wheel")
 
 
 def test_lines_are_taken_apart() -> None:

@@ -109,7 +109,7 @@ def test_hosts_that_slurm_grants() -> None:
     ("found", "said"),
     [
         (constants.Devices(trouble="no driver"), "no driver"),
-        (constants.Devices(driver="13.0", devices=[constants.Device(name="one")]), ""),
+        (constants.Devices(driver="13.0", devices=[constants.GraphicsDevice(name="one")]), ""),
     ],
 )
 def test_buffers_without_a_graphics_processor_are_not_run(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Tilewise
+from ranks import segments
 from tilewise.launch import cleanup
 
 pytestmark = pytest.mark.skipif(
@@ -19,15 +20,15 @@ pytestmark = pytest.mark.skipif(
 
 def test_what_is_swept(tmp_path: Path) -> None:
     """Old, new, open, mapped, not MPI's, a link."""
+    dead = {"mpich_shm_1_0", "mpich_shar_tmpA", "ucx_shm_posix_1f"}
     for name in (
-        "mpich_shm_1_0",
-        "mpich_shar_tmpA",
-        "ucx_shm_posix_1f",
-        "vader_segment.old",
-        "vader_segment.new",
+        *dead,
+        "vader_segment.a",
+        "vader_segment.b",
+        "mpich_shm_open",
+        "mpich_shm_mapped",
+        "matrix.npy",
     ):
-        (tmp_path / name).write_bytes(bytes(4096))
-    for name in ("mpich_shm_open", "mpich_shm_mapped", "matrix.npy"):
         (tmp_path / name).write_bytes(bytes(4096))
     (tmp_path / "mpich_shm_link").symlink_to(tmp_path / "matrix.npy")
     (tmp_path / "mpich_shm_folder").mkdir()
@@ -36,7 +37,7 @@ def test_what_is_swept(tmp_path: Path) -> None:
     real = time.time
     with open(tmp_path / "mpich_shm_open", "r+b"), pytest.MonkeyPatch.context() as patch:
         swept = cleanup.sweep(str(tmp_path))
-        assert {Path(path).name for path in swept} == {"mpich_shm_1_0", "mpich_shar_tmpA", "ucx_shm_posix_1f"}
+        assert {Path(path).name for path in swept} == dead
         patch.setattr(time, "time", lambda: real() + 61)
         assert {Path(path).name[:6] for path in cleanup.sweep(str(tmp_path))} == {"vader_"}
     mapped.close()
@@ -78,7 +79,7 @@ def test_the_next_start_sweeps(tilewise: Tilewise, ranks: int) -> None:
 @pytest.mark.parametrize("target", ["mpiexec", "hydra_pmi_proxy"])
 def test_kills_while_mpi_starts_leave_nothing(tilewise: Tilewise, target: str) -> None:
     """Of the launcher, and of what stands between it and the ranks: as soon as it is there."""
-    before = _held()
+    before = segments()
     child = tilewise.start("generate", "-o", "A.npy", "--shape", "9x9", "-q", "-n", 3)
     while child.poll() is None and not (found := below(child.pid, target)):
         pass
@@ -86,7 +87,7 @@ def test_kills_while_mpi_starts_leave_nothing(tilewise: Tilewise, target: str) -
         os.kill(pid, signal.SIGKILL)
     _, said = child.communicate(timeout=60)
     assert child.returncode == 1 and "\n  try: " in said
-    assert not (_held() - before) & _swept()
+    assert not (segments() - before) & _swept()
 
 
 def below(pid: int, name: str) -> list[int]:
@@ -101,19 +102,15 @@ def below(pid: int, name: str) -> list[int]:
 
 def test_a_front_killed_while_mpi_starts_leaves_nothing(tilewise: Tilewise) -> None:
     """Nor do the ranks that follow it, once no process of the job is left: nobody may ever start another."""
-    before = _held()
+    before = segments()
     for _ in range(20):  # segments have a name for some milliseconds only
         child = tilewise.start("generate", "-o", "A.npy", "--shape", "9x9", "-q", "-n", 3)
-        while child.poll() is None and _held() <= before:
+        while child.poll() is None and segments() <= before:
             pass
         child.kill()
         _, said = child.communicate(timeout=60)  # the guardian holds its end until it has removed them
         assert said in ("", "tilewise: the job was killed; A.npy was not written\n")  # or was hardly started
-        assert not (_held() - before) & _swept()
-
-
-def _held() -> set[str]:
-    return {name for name in os.listdir("/dev/shm") if name.startswith(("mpich_sh", "ucx_shm"))}
+        assert not (segments() - before) & _swept()
 
 
 def _swept() -> set[str]:

@@ -11,7 +11,7 @@ from conftest import Tilewise, one_message
 from launchers import VARIANT, program
 from tilewise.launch import environment, launcher, slurm
 from tilewise.launch.join import Join, detect, foreign
-from tilewise.launch.launcher import HYDRA, OPEN_MPI, SRUN, Launcher
+from tilewise.launch.launcher import HYDRA, OPEN_MPI, SRUN, LauncherKind
 
 ALLOCATION = {
     "SLURM_JOB_ID": "7",
@@ -93,7 +93,7 @@ OPTIONS = {
     ],
 )
 def test_what_an_srun_hears(
-    kind: Launcher, family: str, type_: str | None, inside: pytest.MonkeyPatch
+    kind: LauncherKind, family: str, type_: str | None, inside: pytest.MonkeyPatch
 ) -> None:
     told = {**ALLOCATION, **OPTIONS}
     kind.prepare(told, family)

@@ -12,19 +12,12 @@ import numpy
 import pytest
 from conftest import Tilewise, one_message, wait_for
 from disks import before_the_ranks, small_ext2, small_tmpfs
-from oracle import matrix, nothing_left, processes_in, save, state_of
+from oracle import nothing_left, processes_in, state_of
 from stopwatch import soon, within
 from tilewise.planning.names import ONE_FILE
 
 WITHOUT_CHILD = True
 WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "--force")
-
-
-@pytest.fixture
-def inputs(tilewise: Tilewise) -> Tilewise:
-    """The real command in a folder with A.npy (31×17) and B.npy (17×23)."""
-    save(tilewise.folder, matrix((31, 17), seed=1), matrix((17, 23), seed=2))
-    return tilewise
 
 
 def test_a_disk_that_is_too_small(inputs: Tilewise, mount: Callable[..., Path]) -> None:

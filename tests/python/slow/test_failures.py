@@ -12,31 +12,13 @@ from pathlib import Path
 import numpy
 import pytest
 from conftest import Tilewise, one_message, wait_for
-from oracle import assert_product, matrix, nothing_left, processes_in, save
+from oracle import assert_product, matrix, nothing_left, processes_in
+from ranks import LONG, at_work, segments, workers
 from stopwatch import soon, within
 from tilewise.planning.names import ONE_FILE
 
 WITHOUT_CHILD = True
 WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "--force")
-LONG = (
-    "multiply",
-    "random:9000x9000",
-    "random:9000x9000",
-    "-o",
-    "C.npy",
-    "--force",
-    "--kernel",
-    "plain",
-    "-t",
-    1,
-)
-
-
-@pytest.fixture
-def inputs(tilewise: Tilewise) -> Tilewise:
-    """The real command in a folder with A.npy (31×17) and B.npy (17×23)."""
-    save(tilewise.folder, matrix((31, 17), seed=1), matrix((17, 23), seed=2))
-    return tilewise
 
 
 # ---- ranks ---------------------------------------------------------------------------------------
@@ -130,9 +112,7 @@ def test_a_file_that_somebody_makes_while_ranks_work(tilewise: Tilewise, force: 
 
 def orphaned_segments() -> set[str]:
     """What MPI has in shared memory, and no living process has mapped."""
-    named = {
-        name for name in os.listdir("/dev/shm") if name.startswith(("mpich_sh", "ucx_shm", "sm_segment"))
-    }
+    named = segments()
     for maps in Path("/proc").glob("[0-9]*/maps"):
         with contextlib.suppress(OSError):
             text = maps.read_text(errors="replace")
@@ -145,8 +125,7 @@ def orphaned_segments() -> set[str]:
 def test_no_shared_memory_is_left(inputs: Tilewise, how: str) -> None:
     before = orphaned_segments()
     if how == "interrupt":
-        child = inputs.start(*LONG, "-n", 3)
-        wait_for(lambda: len(workers(inputs)) == 3)
+        child = at_work(inputs, 3)
         time.sleep(0.5)
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=60)
@@ -182,25 +161,11 @@ def test_without_an_old_output_nothing_is_left(tilewise: Tilewise, command: str)
 # ---- signals -------------------------------------------------------------------------------------
 
 
-def workers(run: Tilewise) -> list[int]:
-    """Pids of the ranks that live in the folder of `run`."""
-    found = []
-    for pid in processes_in(run.folder):
-        try:
-            name = Path(f"/proc/{pid}/comm").read_text()
-        except OSError:
-            continue
-        if name.startswith("tilewise-worker"[:15]):
-            found.append(pid)
-    return found
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_an_interrupt_while_ranks_compute(tilewise: Tilewise, number: int, ranks: int) -> None:
     with nothing_left(tilewise, 30):
-        child = tilewise.start(*LONG, "-n", ranks)
-        wait_for(lambda: len(workers(tilewise)) == ranks)
+        child = at_work(tilewise, ranks)
         time.sleep(0.3)
         with within(2):
             child.send_signal(number)
@@ -213,8 +178,7 @@ def test_an_interrupt_while_ranks_compute(tilewise: Tilewise, number: int, ranks
 def test_an_impatient_ctrl_c(tilewise: Tilewise) -> None:
     """To the whole group, as a terminal sends it, and again and again."""
     with nothing_left(tilewise, 30):
-        child = tilewise.start(*LONG, "-n", 2, start_new_session=True)
-        wait_for(lambda: len(workers(tilewise)) == 2)
+        child = at_work(tilewise, 2, start_new_session=True)
         for _ in range(5):
             os.killpg(child.pid, signal.SIGINT)
             time.sleep(0.02)
@@ -237,8 +201,7 @@ def test_an_interrupt_at_any_moment_of_the_start(tilewise: Tilewise, wait: float
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_front_that_is_killed_takes_everything_along(tilewise: Tilewise, ranks: int) -> None:
     with nothing_left(tilewise, 30, settle=5):
-        child = tilewise.start(*LONG, "-n", ranks)
-        wait_for(lambda: len(workers(tilewise)) == ranks)
+        child = at_work(tilewise, ranks)
         child.kill()
         child.communicate(timeout=60)
 
@@ -309,12 +272,6 @@ def test_bad_input(inputs: Tilewise, name: str) -> None:
         message = one_message(result, 2)
         assert said in message and result.stdout == ""
         assert inputs.files() == before
-
-
-def test_an_existing_output_stays_without_force(inputs: Tilewise) -> None:
-    for ranks in (1, 3):
-        with nothing_left(inputs, 2):
-            assert "--force" in one_message(inputs(*WORDS[:-1], "-n", ranks), 2)
 
 
 def test_after_all_that_the_command_still_works(inputs: Tilewise) -> None:

@@ -38,6 +38,15 @@ def strike(faults: Faults, words: tuple[object, ...], call: Call, effect: str) -
     return one_message(ended, ended.returncode)
 
 
+def calls_of(faults: Faults, words: tuple[object, ...], kind: str = "") -> list[Call]:
+    """The calls, or those of `kind`, of a run that nothing breaks; its outputs are removed."""
+    before = faults.run.files()
+    calls = faults.calls(*words)
+    for made in faults.run.files() - before:
+        remove(faults.run.folder / made)
+    return [call for call in calls if kind in ("", call.kind)]
+
+
 def some(calls: list[Call]) -> list[Call]:
     """One of each rank: the first, one in the middle, the last."""
     ranks = sorted({call.who for call in calls})
@@ -74,11 +83,8 @@ WRITERS: dict[str, tuple[object, ...]] = {
 def test_a_close_that_loses_what_was_written(faults: Faults, name: str) -> None:
     """The first and the last close of a descriptor that something was written through."""
     words = WRITERS[name]
-    inputs = faults.run.files()
-    closes = [call for call in faults.calls(*words) if call.kind == "close" and call.bytes > 0]
+    closes = [call for call in calls_of(faults, words, "close") if call.bytes > 0]
     assert closes
-    for made in faults.run.files() - inputs:
-        remove(faults.run.folder / made)
     for call in closes[:1] + closes[1:][-1:]:
         said = strike(faults, words, call, "lost")
         assert "closing" in said or "close" in said or "does not hold" in said, said
@@ -87,12 +93,9 @@ def test_a_close_that_loses_what_was_written(faults: Faults, name: str) -> None:
 def test_pages_that_are_not_written_back(faults: Faults) -> None:
     """A mapped file tells of that when its pages are flushed, or when it is closed after them."""
     words = (*PRODUCT, "-o", "C.npy", "--io", "mapped")
-    inputs = faults.run.files()
-    calls = faults.calls(*words)
+    calls = calls_of(faults, words)
     flushes = [call for call in calls if call.kind == "msync"]
     assert {call.who for call in flushes} == {"rank:0", "rank:1"}
-    for made in faults.run.files() - inputs:
-        remove(faults.run.folder / made)
     for flush in flushes:
         behind = calls[calls.index(flush) + 1 :]
         close = next(
@@ -105,11 +108,8 @@ def test_pages_that_are_not_written_back(faults: Faults) -> None:
 
 def test_a_flush_to_disk_that_fails(faults: Faults) -> None:
     words = (*PRODUCT, "-o", "C.npy", "--sync")
-    inputs = faults.run.files()
-    flushes = [call for call in faults.calls(*words) if call.kind == "fsync"]
+    flushes = calls_of(faults, words, "fsync")
     assert flushes
-    for made in faults.run.files() - inputs:
-        remove(faults.run.folder / made)
     for call in flushes:
         assert "C.npy: flushing to disk failed" in strike(faults, words, call, "EIO")
 
@@ -123,21 +123,10 @@ def remove(path: Path) -> None:
 
 # ---- reading -------------------------------------------------------------------------------------
 
+VIEWED = (*PRODUCT, "--grid", "1x2", "-o", "C.npy", "--io")
 READERS: dict[str, tuple[object, ...]] = {
-    **{f"multiply {way}": (*PRODUCT, "--grid", "1x2", "-o", "C.npy", "--io", f"{way}:root") for way in VIEWS},
-    **{
-        f"multiply {way} buffered": (
-            *PRODUCT,
-            "--grid",
-            "1x2",
-            "-o",
-            "C.npy",
-            "--io",
-            f"{way}:root",
-            *BUFFERED,
-        )
-        for way in VIEWS
-    },
+    **{f"multiply {way}": (*VIEWED, f"{way}:root") for way in VIEWS},
+    **{f"multiply {way} buffered": (*VIEWED, f"{way}:root", *BUFFERED) for way in VIEWS},
     "staged": (*STAGED, "--io", "collective:positioned"),
     "svd": ("svd", "A.npy", "-o", "C", "-n", 2, "--io", "collective:root", "--no-verify"),
     "stencil": ("stencil", "A.npy", "-o", "C.npy", "--steps", 2, "-n", 2, "--io", "independent:root"),
@@ -148,10 +137,7 @@ READERS: dict[str, tuple[object, ...]] = {
 def test_a_read_that_brings_nothing(faults: Faults, name: str) -> None:
     faults.pattern = "A.npy"
     words = READERS[name]
-    inputs = faults.run.files()
-    reads = [call for call in faults.calls(*words) if call.kind == "pread"]
-    for made in faults.run.files() - inputs:
-        remove(faults.run.folder / made)
+    reads = calls_of(faults, words, "pread")
     for call in {call.nth: call for call in (*some(reads), reads[-1])}.values():
         assert "A.npy" in strike(faults, words, call, "zero")
 

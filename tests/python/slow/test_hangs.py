@@ -11,46 +11,13 @@ from pathlib import Path
 
 import pytest
 from conftest import Tilewise, mpiexec, one_message, wait_for
-from oracle import matrix, nothing_left, processes_in, save
+from oracle import nothing_left, processes_in
+from ranks import LONG, at_work, named, segments, workers
 from stopwatch import within
 
 WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "--force")
-LONG = (
-    "multiply",
-    "random:9000x9000",
-    "random:9000x9000",
-    "-o",
-    "C.npy",
-    "--force",
-    "--kernel",
-    "plain",
-    "-t",
-    1,
-)
 DEADLINE = 4  # seconds
 MORE = 2  # that the message may come after it
-
-
-@pytest.fixture
-def inputs(tilewise: Tilewise) -> Tilewise:
-    """The real command in a folder with A.npy (31×17) and B.npy (17×23)."""
-    save(tilewise.folder, matrix((31, 17), seed=1), matrix((17, 23), seed=2))
-    return tilewise
-
-
-def named(run: Tilewise, name: str) -> list[int]:
-    """Pids of the processes of that name that live in the folder of `run`, in the order of their starts."""
-    found = []
-    for pid in sorted(processes_in(run.folder)):
-        try:
-            found += [pid] if Path(f"/proc/{pid}/comm").read_text().startswith(name[:15]) else []
-        except OSError:
-            continue
-    return found
-
-
-def workers(run: Tilewise) -> list[int]:
-    return named(run, "tilewise-worker")
 
 
 @contextmanager
@@ -60,10 +27,6 @@ def reported(seconds: float = DEADLINE + MORE) -> Iterator[None]:
     with within(seconds):
         yield
     assert time.monotonic() - begin > DEADLINE - 1.1, "a beat a second: it cannot know it earlier"
-
-
-def segments() -> set[str]:
-    return {name for name in os.listdir("/dev/shm") if name.startswith(("mpich_sh", "ucx_shm", "sm_segment"))}
 
 
 @pytest.mark.parametrize("phase", ["input", "compute", "exchange", "output"])
@@ -86,28 +49,21 @@ def state(pid: int) -> str:
         return ""
 
 
+@pytest.mark.parametrize("starts", [False, True])
 @pytest.mark.parametrize("ranks", [1, 3])
-def test_a_rank_that_is_stopped_from_outside(tilewise: Tilewise, ranks: int) -> None:
+def test_a_rank_that_is_stopped_from_outside(tilewise: Tilewise, ranks: int, starts: bool) -> None:
+    """While it works, or while MPI starts."""
     before = segments()
     with nothing_left(tilewise, 60):
         child = tilewise.start(*LONG, "-n", ranks, "--deadline", f"{DEADLINE}s")
-        wait_for(lambda: len(workers(tilewise)) == ranks)
-        time.sleep(2)
-        os.kill(workers(tilewise)[-1], signal.SIGSTOP)
-        with reported():
-            _, said = child.communicate(timeout=60)
-    assert child.returncode == 1 and "was stopped by a signal in " in said
-    wait_for(lambda: segments() <= before)
-
-
-@pytest.mark.parametrize("ranks", [1, 3])
-def test_a_rank_that_is_stopped_while_mpi_starts(tilewise: Tilewise, ranks: int) -> None:
-    with nothing_left(tilewise, 60):
-        child = tilewise.start(*LONG, "-n", ranks, "--deadline", f"{DEADLINE}s")
-        os.kill(wait_for(lambda: workers(tilewise))[0], signal.SIGSTOP)
+        if not starts:
+            wait_for(lambda: len(workers(tilewise)) == ranks)
+            time.sleep(2)
+        os.kill(wait_for(lambda: workers(tilewise))[-1], signal.SIGSTOP)
         with reported():
             _, said = child.communicate(timeout=60)
     assert child.returncode == 1 and said.count("\n") == 2 and "was stopped by a signal in " in said
+    wait_for(lambda: segments() <= before)
 
 
 @pytest.mark.parametrize(
@@ -139,37 +95,26 @@ def test_without_a_deadline_ranks_that_wait_are_left_alone(inputs: Tilewise) -> 
         assert "longer than --timeout 8 seconds" in said
 
 
-def test_a_front_that_was_stopped_itself_raises_no_alarm(inputs: Tilewise) -> None:
-    """Nor does it take what ranks did meanwhile, or could not do because nobody read it, for a hang."""
-    child = inputs.start(*LONG, "-n", 2, "--deadline", f"{DEADLINE}s", "--json", "-")
-    wait_for(lambda: len(workers(inputs)) == 2)
-    time.sleep(2)
-    child.send_signal(signal.SIGSTOP)
-    time.sleep(2 * DEADLINE)
-    child.send_signal(signal.SIGCONT)
-    time.sleep(DEADLINE)
-    assert child.poll() is None, child.communicate()
-    child.send_signal(signal.SIGINT)
-    child.communicate(timeout=60)
-    assert child.returncode == 130
+@pytest.mark.parametrize("group", [False, True])
+def test_a_front_that_was_stopped_itself_raises_no_alarm(inputs: Tilewise, group: bool) -> None:
+    """Nor does it take what ranks did meanwhile, or could not do because nobody read it, for a hang.
 
-
-def test_a_group_that_was_stopped_raises_no_alarm(inputs: Tilewise) -> None:
-    """As a batch system suspends a job, or a laptop sleeps: the front goes on first, ranks a moment later."""
-    child = inputs.start(*LONG, "-n", 2, "--deadline", f"{DEADLINE}s")
-    wait_for(lambda: len(workers(inputs)) == 2)
+    A batch system suspends the whole group of a job: the front goes on first, ranks a moment later.
+    """
+    child = at_work(inputs, 2, "--deadline", f"{DEADLINE}s")
     time.sleep(2)
-    all_ = [child.pid, *workers(inputs)]
-    for pid in all_:
+    stopped = [child.pid, *(workers(inputs) if group else [])]
+    for pid in stopped:
         os.kill(pid, signal.SIGSTOP)
     time.sleep(2 * DEADLINE)
-    for pid in all_:
+    for pid in stopped:
         os.kill(pid, signal.SIGCONT)
         time.sleep(1)
     time.sleep(DEADLINE)
     assert child.poll() is None, child.communicate()
     child.send_signal(signal.SIGINT)
     child.communicate(timeout=60)
+    assert child.returncode == 130
 
 
 def test_many_ranks_on_few_cores_raise_no_alarm(inputs: Tilewise) -> None:
@@ -181,8 +126,7 @@ def test_many_ranks_on_few_cores_raise_no_alarm(inputs: Tilewise) -> None:
 @pytest.mark.parametrize("stopped", ["tilewise-worker", "hydra_pmi_proxy", "mpiexec"])
 def test_an_interrupt_ends_what_is_stopped(tilewise: Tilewise, stopped: str) -> None:
     with nothing_left(tilewise, 30):
-        child = tilewise.start(*LONG, "-n", 3)
-        wait_for(lambda: len(workers(tilewise)) == 3)
+        child = at_work(tilewise, 3)
         time.sleep(0.5)
         os.kill(named(tilewise, stopped)[0], signal.SIGSTOP)
         with within(2):

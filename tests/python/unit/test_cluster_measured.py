@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tilewise.base.errors import UsageError
-from tilewise.machine.cluster import Way, measured_network, parse_cluster
+from tilewise.machine.cluster import Link, measured_network, parse_cluster
 
 MIB = 1 << 20
 
@@ -57,7 +57,7 @@ def test_a_cluster_of_these(tmp_path: Path) -> None:
 def test_one_host_needs_no_network(tmp_path: Path) -> None:
     network = measured_network(_written(tmp_path, *CORE), 1)
 
-    assert network.between == network.within == Way(bandwidth=pytest.approx(8e9), latency=0.5e-6)
+    assert network.between == network.within == Link(bandwidth=pytest.approx(8e9), latency=0.5e-6)
 
 
 @pytest.mark.parametrize("lines", [CORE, NODE, (*NODE[:1], *CORE), ()])

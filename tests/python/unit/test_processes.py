@@ -11,7 +11,7 @@ import psutil
 import pytest
 from conftest import wait_for
 from tilewise.base import processes
-from tilewise.launch.child import spawn
+from tilewise.launch.child import close_streams, spawn
 from tilewise.launch.launcher import Start
 
 # Half a gibibyte takes the kernel some time to free.
@@ -44,18 +44,12 @@ def lives(pid: int) -> bool:
         return False
 
 
-def close(child: subprocess.Popen[bytes]) -> None:
-    for stream in (child.stdin, child.stdout, child.stderr):
-        assert stream is not None
-        stream.close()
-
-
 def test_what_is_slow_to_go_is_gone(hurry: None, tmp_path: Path) -> None:
     child = started(tmp_path, sys.executable, "-c", HOARD, str(tmp_path / "held"))
     wait_for((tmp_path / "held").exists)
     processes.end_tree(child, (), "nothing")
     assert not lives(child.pid) and child.returncode == -9
-    close(child)
+    close_streams(child)
 
 
 def test_a_rank_that_outlives_its_launcher_is_gone(tmp_path: Path) -> None:
@@ -87,4 +81,4 @@ while :; do sleep 0.01; done
     assert beside.poll() is None  # what was there before and is not the child's is spared
     beside.kill()
     beside.wait()
-    close(child)
+    close_streams(child)
