@@ -28,7 +28,7 @@ from tilewise.lab.measurement.result import ON_DEVICE
 from tilewise.lab.report.terminal import Screen, show
 from tilewise.launch import diagnose, environment, job, join, launcher, signals, slurm
 from tilewise.launch.cleanup import Guardian
-from tilewise.launch.constants import Device, describe, devices, no_graphics
+from tilewise.launch.constants import GraphicsDevice, describe, devices, no_graphics
 from tilewise.launch.join import Join
 from tilewise.launch.supervise import Supervisor
 from tilewise.machine import allocation, profile
@@ -290,7 +290,7 @@ def module_version(path: str = "/proc/driver/nvidia/version") -> str:
     return f"driver {found[1]}, " if found else ""
 
 
-def _device(device: Device) -> str:
+def _device(device: GraphicsDevice) -> str:
     said = [device.name, bytes_text(device.memory), f"compute {device.compute}"]
     said += [
         what if there else f"no {what}"

@@ -95,7 +95,7 @@ def _places() -> list[str]:
     return [os.path.join(os.path.dirname(program), worker.FACTS) for program in programs]
 
 
-class Device(msgspec.Struct, frozen=True, kw_only=True):
+class GraphicsDevice(msgspec.Struct, frozen=True, kw_only=True):
     """A graphics processor: `name` has its number and UUID, `compute` is its generation, `memory` in bytes.
 
     `migrates`: pages of managed memory move when somebody touches them. `peers` are devices whose memory it
@@ -120,7 +120,7 @@ class Devices(msgspec.Struct, frozen=True, kw_only=True):
     driver: str = ""
     trouble: str = ""
     simulated: bool = False
-    devices: list[Device] = []
+    devices: list[GraphicsDevice] = []
 
 
 def _ask(path: str, flag: str) -> subprocess.CompletedProcess[str]:

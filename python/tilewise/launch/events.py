@@ -43,7 +43,7 @@ class Progress(msgspec.Struct, tag="progress", tag_field="event"):
     done: float
 
 
-class Reading(msgspec.Struct, tag="reading", tag_field="event"):
+class JobRead(msgspec.Struct, tag="reading", tag_field="event"):
     """Event: the bytes of a long job that rank 0 has read; more of it may come."""
 
     bytes: int
@@ -165,7 +165,7 @@ class Done(msgspec.Struct, tag="record", tag_field="event"):
     oversubscribed: bool = False
 
 
-Event = Started | Progress | Reading | Snapshot | Survived | Failed | Signalled | Beat | Done
+Event = Started | Progress | JobRead | Snapshot | Survived | Failed | Signalled | Beat | Done
 _decoder = msgspec.json.Decoder(Event, strict=False)
 
 

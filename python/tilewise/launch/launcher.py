@@ -53,7 +53,7 @@ exit 2
 """
 
 
-class Launcher:
+class LauncherKind:
     """Kind of launcher; each class below overrides what differs from this one."""
 
     name = "unknown"
@@ -106,7 +106,7 @@ class Launcher:
         return "MPI's start"
 
 
-class Unknown(Launcher):
+class Unknown(LauncherKind):
     """A program of the user's; we do not run it to find out more."""
 
     known = False
@@ -118,14 +118,14 @@ class Unknown(Launcher):
         environment.for_open_mpi(variables)
 
 
-class Alone(Launcher):
+class Alone(LauncherKind):
     """No launcher: the worker is our child, and the only rank."""
 
     name = "alone"
     alone = True
 
 
-class Joined(Launcher):
+class Joined(LauncherKind):
     """Somebody else's launcher, which has started this process, too, as a rank of its job."""
 
     name = "joined"
@@ -135,7 +135,7 @@ class Joined(Launcher):
         return f"MPI's start, for which all {start.ranks} ranks of that launcher must be there,"
 
 
-class _Mpiexec(Launcher):
+class _Mpiexec(LauncherKind):
     """A launcher that comes with an MPI library, and starts a process of its own on each host."""
 
     def prepare(self, variables: dict[str, str], family: str) -> None:
@@ -192,7 +192,7 @@ class OpenMpi(_Mpiexec):
         return placing or _in_batch()
 
 
-class Srun(Launcher):
+class Srun(LauncherKind):
     """Slurm's srun, which starts ranks of any MPI library by an MPI type that the library understands."""
 
     name = "srun"
@@ -228,7 +228,7 @@ class Srun(Launcher):
 
 
 UNKNOWN, ALONE, JOINED, HYDRA, OPEN_MPI, SRUN = Unknown(), Alone(), Joined(), Hydra(), OpenMpi(), Srun()
-_PROGRAMS: dict[str, Launcher] = {
+_PROGRAMS: dict[str, LauncherKind] = {
     **dict.fromkeys(("orterun", "prterun", "prte", "mpirun.openmpi", "mpiexec.openmpi"), OPEN_MPI),
     **dict.fromkeys(("mpiexec.hydra", "mpirun.hydra"), HYDRA),
     "srun": SRUN,
@@ -237,7 +237,7 @@ _VERSIONS = {"Open MPI|PRRTE|OpenRTE": OPEN_MPI, r"HYDRA|Intel\(R\) MPI": HYDRA}
 
 
 @functools.cache
-def kind_of(program: str) -> Launcher:
+def kind_of(program: str) -> LauncherKind:
     """Return the kind of a launcher, by its name, else by the version that it prints."""
     name = os.path.basename(os.path.realpath(program))
     if name in _PROGRAMS:
@@ -290,7 +290,7 @@ class Start(msgspec.Struct, frozen=True):
 
     command: list[str]
     environment: dict[str, str]
-    launcher: Launcher = UNKNOWN
+    launcher: LauncherKind = UNKNOWN
     ranks: int = 1
     patience: float | None = None
     chosen: str = ""
@@ -447,7 +447,7 @@ def _all_here(dealt: Sequence[str]) -> bool:
     return set(dealt) == {allocation.this_host(allocation.granted(os.environ))}
 
 
-def _own_launcher(worker: Worker) -> tuple[list[str], Launcher]:
+def _own_launcher(worker: Worker) -> tuple[list[str], LauncherKind]:
     """Return the launcher of the worker's MPI, and its kind."""
     mpiexec = mpiexec_path(worker.build)
     if mpiexec is None:
@@ -460,7 +460,7 @@ def _own_launcher(worker: Worker) -> tuple[list[str], Launcher]:
     return [mpiexec], HYDRA if worker.mpi == "wheel" else kind_of(mpiexec)
 
 
-def _chosen_launcher(worker: Worker, chosen: str) -> tuple[list[str], Launcher]:
+def _chosen_launcher(worker: Worker, chosen: str) -> tuple[list[str], LauncherKind]:
     """Return the words of --launcher, and its kind; refuses what surely belongs to another MPI."""
     import shutil
 

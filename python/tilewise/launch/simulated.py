@@ -11,7 +11,7 @@ from tilewise.base import programs
 from tilewise.base.errors import UsageError
 from tilewise.launch import environment
 from tilewise.launch.job import Variant
-from tilewise.launch.launcher import Launcher, Start
+from tilewise.launch.launcher import LauncherKind, Start
 from tilewise.machine.cluster import FLAG, Cluster
 
 NAME = "tilewise-simulated"
@@ -40,7 +40,7 @@ _STACK = 1024  # KiB of each rank
 _SHARED = 64 << 20  # bytes that blocks without numbers share, over and over: a process may have few mappings
 
 
-class Smpirun(Launcher):
+class Smpirun(LauncherKind):
     """SimGrid's launcher, whose ranks are all in one process."""
 
     name = "smpirun"

@@ -20,8 +20,8 @@ from tilewise.launch.events import (
     Beat,
     Event,
     Failed,
+    JobRead,
     Progress,
-    Reading,
     Signalled,
     Snapshot,
     Started,
@@ -320,7 +320,7 @@ class Supervisor:
             self._on_progress(event.phase, event.done)
         elif isinstance(event, Beat):
             self._beats.hear(event)
-        elif isinstance(event, Reading):
+        elif isinstance(event, JobRead):
             self._feed.read_there = event.bytes
             if self._start.patience is not None:
                 self._start_by = now + self._start.patience

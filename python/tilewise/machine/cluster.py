@@ -49,7 +49,7 @@ _LINKS = {"FLAT": 2, "FAT_TREE": 4, "DRAGONFLY": 5}  # from a host to the farthe
 _MOST = 1 << 20  # hosts
 
 
-class Way(msgspec.Struct, frozen=True):
+class Link(msgspec.Struct, frozen=True):
     """Bytes a second of a link, and the seconds that a message takes on it."""
 
     bandwidth: float
@@ -59,8 +59,8 @@ class Way(msgspec.Struct, frozen=True):
 class Network(msgspec.Struct, frozen=True):
     """Links from host to host, and from rank to rank of a host."""
 
-    between: Way
-    within: Way
+    between: Link
+    within: Link
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,7 +158,7 @@ def parse_cluster(text: str, flag: str = FLAG) -> Cluster:
             f"{flag} {EXAMPLE}, which is HOSTSxCORES:BANDWIDTH:LATENCY",
         )
     bandwidth, latency, *rates = match[3][1:].split(":")
-    between = Way(_number(text, bandwidth, "B/s"), _number(text, latency, "s"))
+    between = Link(_number(text, bandwidth, "B/s"), _number(text, latency, "s"))
     return _plain(text, int(match[1]), int(match[2] or 1), rates, between)
 
 
@@ -168,7 +168,7 @@ def _first(text: str, whole: Cluster, count: int) -> Cluster:
     return msgspec.structs.replace(whole, name=text, hosts=whole.hosts[:count])
 
 
-def _plain(text: str, hosts: int, cores: int, rates: list[str], known: Network | Way) -> Cluster:
+def _plain(text: str, hosts: int, cores: int, rates: list[str], known: Network | Link) -> Cluster:
     """Hosts on one switch, `known` the network or, where nothing else is, what is between two of them."""
     if not (0 < hosts <= _MOST and 0 < cores <= 4096):
         raise UsageError(f"{FLAG} {text}: a cluster has at least one host and one core, and not millions")
@@ -177,7 +177,7 @@ def _plain(text: str, hosts: int, cores: int, rates: list[str], known: Network |
     if isinstance(known, Network):
         between, within = known.between, known.within
     else:  # a core reads what it writes
-        between, within = known, Way(moved / 2, _LOOPBACK)
+        between, within = known, Link(moved / 2, _LOOPBACK)
     # A message passes two links: out of one host, into the other.
     xml = f"""<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -259,9 +259,9 @@ def _described(name: str, xml: str) -> Cluster:
 def _network(name: str, element: Element) -> Network:
     """Return the network of a `cluster` element, whose links are alike."""
 
-    def way(kind: str, links: int) -> Way:
+    def way(kind: str, links: int) -> Link:
         bandwidth = _number(name, element.get(f"{kind}bw", "1GB/s"), "B/s")
-        return Way(bandwidth, links * _number(name, element.get(f"{kind}lat", "0.3us"), "s"))
+        return Link(bandwidth, links * _number(name, element.get(f"{kind}lat", "0.3us"), "s"))
 
     return Network(way("", _LINKS.get(element.get("topology", "FLAT"), 2)), way("loopback_", 1))
 
@@ -310,7 +310,7 @@ def measured_network(path: str, hosts: int) -> Network:
         raise UsageError(f"{path} cannot be read: {error}") from None
     except UNDECODABLE as error:
         raise UsageError(f"{path} is not a result of tilewise measure: {error}", _HOW) from None
-    ways = {level: way for level in ("node", *_WITHIN) if (way := _way(result.lines, level)) is not None}
+    ways = {level: way for level in ("node", *_WITHIN) if (way := _link(result.lines, level)) is not None}
     within = next((ways[level] for level in _WITHIN if level in ways), None)
     between = ways.get("node") if hosts > 1 else within
     if between is None or within is None:
@@ -318,7 +318,7 @@ def measured_network(path: str, hosts: int) -> Network:
     return Network(between=between, within=within)
 
 
-def _way(lines: list[_Line], level: str) -> Way | None:
+def _link(lines: list[_Line], level: str) -> Link | None:
     """Fit a link by the shortest and the longest message of one pair of ranks; None where these are not two.
 
     By the fastest sample of each: that of others contains what the two ranks waited for a processor.
@@ -333,4 +333,4 @@ def _way(lines: list[_Line], level: str) -> Way | None:
         return None
     least, most = min(seconds), max(seconds)
     longer = seconds[most] - seconds[least]
-    return Way(bandwidth=(most - least) / longer, latency=seconds[least]) if longer > 0 else None
+    return Link(bandwidth=(most - least) / longer, latency=seconds[least]) if longer > 0 else None

@@ -76,38 +76,30 @@ def within(here: Facts, granted: Allocation | None) -> Facts:
             memory_available=min(here.memory_available, granted.memory or here.memory_available),
             granted=granted,
         )
+    assumed = granted.memory or _ASSUMED * max(1, granted.cpus)
+    return _remote(granted.nodes[0].name, granted, assumed, granted.memory is not None)
+
+
+def remote_facts(here: Facts, host: str, nodes: tuple[Node, ...], said_by: str, memory: int = 0) -> Facts:
+    """Return facts of other nodes, as if somebody had granted them; `memory` 0: nobody knows."""
+    granted = Allocation(nodes=nodes, said_by=said_by)
+    return _remote(host, granted, memory or here.memory_available, memory > 0)
+
+
+def _remote(host: str, granted: Allocation, memory: int, memory_known: bool) -> Facts:
     cpus = max(1, granted.cpus)
     return Facts(
-        host=granted.nodes[0].name,
+        host=host,
         cpu="",
         flags=frozenset(),
         cores=cpus,
         cpus=cpus,
         numa=1,
-        memory_available=granted.memory or _ASSUMED * cpus,
+        memory_available=memory,
         shared_memory=0,
         granted=granted,
         remote=True,
-        memory_known=granted.memory is not None,
-    )
-
-
-def remote_facts(here: Facts, host: str, nodes: tuple[Node, ...], said_by: str, memory: int = 0) -> Facts:
-    """Facts of nodes that are not here, as if somebody had granted them; `memory` 0: nobody knows."""
-    cores = min(node.cpus for node in nodes)
-    return msgspec.structs.replace(
-        here,
-        host=host,
-        cpu="",
-        flags=frozenset(),
-        cores=cores,
-        cpus=cores,
-        numa=1,
-        memory_available=memory or here.memory_available,
-        shared_memory=0,
-        granted=Allocation(nodes=nodes, said_by=said_by),
-        remote=True,
-        memory_known=memory > 0,
+        memory_known=memory_known,
     )
 
 
