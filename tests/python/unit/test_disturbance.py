@@ -9,10 +9,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tilewise.machine.disturbance import Disturbance, Watch, own_seconds
 
+BUSY = "other programs busy (0.9 cores)"
+STOLEN = "core stolen by the hypervisor (4 %)"
+WAITING = "other programs busy (waiting for a core 93 % of the time)"
 QUIET = {"before": [3.25e-3, 3.30e-3], "after": [3.33e-3, 3.28e-3]}
 
 
@@ -107,12 +111,33 @@ def test_a_quiet_launch_has_no_label(node: Node) -> None:
     )
 
 
-def test_others_at_work_are_told_from_our_own_work(node: Node) -> None:
+@pytest.mark.parametrize(
+    ("changes", "run", "more", "labels", "shares"),
+    [
+        ({}, {"seconds": 2.0, "own": 2.2, "others": 1.8}, {}, [BUSY], {"others": 0.45}),
+        ({}, {"seconds": 0.1, "own": 0.1, "others": 0.02}, {}, [], {}),  # a single tick
+        ({"kernel": 0.8}, {"own": 1.0, "others": 0.8}, {}, [], {"others": 0.0}),  # they write our files
+        ({"pressure": 0.93}, {"others": 0.03}, {}, [WAITING], {}),  # a neighbour of low priority
+        ({"pressure": 0.93}, {}, {"oversubscribed": True}, ["oversubscribed"], {}),
+        ({"stolen": [5.08, 5.0]}, {"own": 1.0}, {}, [STOLEN], {"stolen": 0.04}),
+        ({"megahertz": 2100.0}, {}, {}, ["frequency changed (2.60 to 2.10 GHz)"], {}),
+    ],
+)
+def test_what_has_a_label(
+    node: Node,
+    changes: dict[str, Any],
+    run: dict[str, float],
+    more: dict[str, Any],
+    labels: list[str],
+    shares: dict[str, float],
+) -> None:
     watch = node.watch()
-    node.run(seconds=2.0, own=2.2, others=1.8)
-    disturbance = seen(watch)
-    assert disturbance.labels == ["other programs busy (0.9 cores)"]
-    assert disturbance.others == pytest.approx(0.45, abs=0.01)
+    for name, value in changes.items():
+        setattr(node, name, value)
+    node.run(**run)
+    disturbance = seen(watch, **more)
+    assert disturbance.labels == labels
+    assert {name: getattr(disturbance, name) for name in shares} == pytest.approx(shares, abs=0.01)
 
 
 @pytest.mark.parametrize("light", [True, False])
@@ -128,20 +153,6 @@ def test_a_lower_ceiling_is_told_and_what_idle_cores_run_at_is_not(node: Node, l
     disturbance = seen(lowered)
     assert disturbance.labels == ["frequency changed (ceiling 3.40 to 2.10 GHz)"]
     assert disturbance.words() == ["frequency"]
-
-
-def test_a_short_launch_is_not_blamed_for_a_single_tick(node: Node) -> None:
-    watch = node.watch()
-    node.run(seconds=0.1, own=0.1, others=0.02)
-    assert seen(watch).labels == []
-
-
-def test_kernel_threads_write_our_files_and_are_no_other_programs(node: Node) -> None:
-    watch = node.watch()
-    node.kernel += 0.8
-    node.run(own=1.0, others=0.8)
-    disturbance = seen(watch)
-    assert disturbance.labels == [] and disturbance.others == pytest.approx(0.0, abs=0.01)
 
 
 def test_a_light_look_leaves_out_the_kernel_and_the_clock_of_cores(node: Node) -> None:
@@ -198,17 +209,6 @@ def test_only_cores_that_we_may_use_count(tmp_path: Path) -> None:
     assert disturbance.labels == [] and disturbance.others == 0.0
 
 
-def test_a_neighbour_of_low_priority_shows_by_waiting(node: Node) -> None:
-    watch = node.watch()
-    node.pressure += 0.93
-    node.run(others=0.03)
-    assert seen(watch).labels == ["other programs busy (waiting for a core 93 % of the time)"]
-    watch = node.watch()
-    node.pressure += 0.93
-    node.run()
-    assert seen(watch, oversubscribed=True).labels == ["oversubscribed"]
-
-
 def test_without_pressure_what_is_ready_to_run_counts(node: Node) -> None:
     node.shows.discard("pressure")
     (node.proc / "pressure/cpu").unlink()
@@ -222,26 +222,6 @@ def test_without_pressure_what_is_ready_to_run_counts(node: Node) -> None:
     node.runnable = 1
     node.run()
     assert seen(watch).labels == []
-
-
-def test_stolen_time(node: Node) -> None:
-    watch = node.watch()
-    node.stolen[0] += 0.08
-    node.run(seconds=1.0, own=1.0)
-    disturbance = seen(watch)
-    assert disturbance.labels == ["core stolen by the hypervisor (4 %)"]
-    assert disturbance.stolen == pytest.approx(0.04, abs=1e-3)
-
-
-def test_frequency_that_falls(node: Node) -> None:
-    watch = node.watch()
-    node.megahertz = 2100.0
-    node.run()
-    disturbance = seen(watch)
-    assert disturbance.labels == ["frequency changed (2.60 to 2.10 GHz)"] and disturbance.megahertz == (
-        2600,
-        2100,
-    )
 
 
 def test_frequency_that_rises_matters_only_where_the_work_shows_it(node: Node) -> None:
