@@ -121,6 +121,6 @@ def _dismiss(lines: Lines, outcome: Outcome, patience: float) -> None:
     if failure is None:
         lines.dismiss(None, patience)
         return
-    for rank in outcome.started.ranks if outcome.started is not None else ():
+    for rank in outcome.places:
         if rank.rank == failure.rank:
             lines.dismiss((rank.host, rank.pid), patience)

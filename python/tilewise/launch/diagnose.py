@@ -209,9 +209,9 @@ def _lost(outcome: Outcome, host: str) -> RunError:
             "all ranks ended, and the launcher passed on no result",
             "run again; with -v to see what the launcher prints, if it happens again",
         )
-    seen = outcome.first_gone
-    who = outcome.rank_name(seen) if seen is not None and seen >= 0 else f"a rank on {host or 'another host'}"
-    if (number := _srun_signal("\n".join(outcome.chatter), seen)) is not None:
+    first = outcome.first_rank
+    who = outcome.rank_name(first) if first is not None else f"a rank on {host or 'another host'}"
+    if (number := _srun_signal("\n".join(outcome.chatter), first)) is not None:
         return _killed(outcome, who, number, "")
     return RunError(
         f"{who} ended before the job was done",
@@ -258,27 +258,18 @@ def _victim(outcome: Outcome, text: str) -> tuple[str, int | None]:
         return outcome.rank_name(int(match[1])), int(match[2])
     if match := _HYDRA_PID.search(text):
         who = _rank_of(outcome, int(match[1]), match[2])
-        seen = outcome.first_gone
+        first = outcome.first_rank
         # It may name any rank that it killed itself; which ended first we know of hosts with lines to us.
-        if seen is not None and seen >= 0 and match[2] in (outcome.host_of(seen), *outcome.called):
-            same = outcome.host_of(seen) == match[2]
-            return outcome.rank_name(seen), _hydra_signal(text, match.end()) if same else None
-        if seen is not None and outcome.host_of(0) == match[2]:
+        if first is not None and match[2] in (outcome.host_of(first), *outcome.called):
+            same = outcome.host_of(first) == match[2]
+            return outcome.rank_name(first), _hydra_signal(text, match.end()) if same else None
+        if outcome.first_gone is not None and outcome.host_of(0) == match[2]:
             who = f"a rank on {match[2]}"
         return who, _hydra_signal(text, match.end())
     if match := _SRUN.search(text):
-        first = (
-            outcome.first_gone
-            if outcome.first_gone is not None and outcome.first_gone >= 0
-            else int(match[1])
-        )
+        first = int(match[1]) if outcome.first_rank is None else outcome.first_rank
         return outcome.rank_name(first), _srun_signal(text, first)
-    ranks = outcome.places
-    alone = (
-        f"rank 0 (pid {ranks[0].pid} on {ranks[0].host})"
-        if len(ranks) == 1
-        else "the job's launcher or a rank"
-    )
+    alone = outcome.rank_name(0) if len(outcome.places) == 1 else "the job's launcher or a rank"
     if outcome.returncode < 0:
         return alone, -outcome.returncode
     # Launchers and shells pass a signal on as 128 + its number.
@@ -301,10 +292,8 @@ def _hydra_signal(text: str, begin: int) -> int | None:
 
 
 def _rank_of(outcome: Outcome, pid: int, host: str) -> str:
-    for rank in outcome.places:
-        if rank.pid == pid:
-            return f"rank {rank.rank} (pid {pid} on {host})"
-    return f"a rank (pid {pid} on {host})"
+    rank = next((f"rank {rank.rank}" for rank in outcome.places if rank.pid == pid), "a rank")
+    return f"{rank} (pid {pid} on {host})"
 
 
 def _signal_name(number: int) -> str:

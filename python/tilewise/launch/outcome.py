@@ -117,6 +117,11 @@ class Outcome(msgspec.Struct):
         """Ranks that have started."""
         return self.started.ranks if self.started is not None else []
 
+    @property
+    def first_rank(self) -> int | None:
+        """The rank that ended before all others; None where that is not known."""
+        return self.first_gone if self.first_gone is not None and self.first_gone >= 0 else None
+
     def rank_name(self, number: int) -> str:
         """Return `rank 3 (pid 77 on node2)`, or less where that is not known."""
         for rank in self.places:

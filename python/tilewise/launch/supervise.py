@@ -1,4 +1,4 @@
-"""Runs one job to its end: feeds it, reads its events, and lets nothing hang or linger."""
+"""Supervision of a job to its end: its events are read, and nothing hangs or lingers."""
 
 from __future__ import annotations
 
@@ -14,20 +14,8 @@ import msgspec
 
 from tilewise.base import processes
 from tilewise.base.errors import Interrupted
-from tilewise.launch import cleanup, signals, slurm, worker
+from tilewise.launch import cleanup, events, signals, slurm, worker
 from tilewise.launch.child import Feed, close_streams, let_go, spawn
-from tilewise.launch.events import (
-    Beat,
-    Event,
-    Failed,
-    JobRead,
-    Progress,
-    Signalled,
-    Snapshot,
-    Started,
-    Survived,
-    split_line,
-)
 from tilewise.launch.join import cancel_step
 from tilewise.launch.launcher import Start
 from tilewise.launch.lines import Lines, Pieces
@@ -46,7 +34,7 @@ _KEPT = 400  # lines of chatter that are kept
 
 
 class Supervisor:
-    """Watches one child. `on_progress` hears of progress, `on_chatter` of each line that is not ours.
+    """Supervisor of one child. `on_progress` hears of progress, `on_chatter` of each line that is not ours.
 
     `on_snapshot` hears of snapshots that are complete, `on_standstill` of ranks of which none gets on, where
     that ends no job, `on_survived` of deaths after which the others have gone on. `deadline` is what `Beats`
@@ -66,7 +54,7 @@ class Supervisor:
         on_chatter: Callable[[str], None] = lambda line: None,
         on_snapshot: Callable[[int], None] = lambda index: None,
         on_standstill: Callable[[Hang], None] = lambda hang: None,
-        on_survived: Callable[[Survived], None] = lambda event: None,
+        on_survived: Callable[[events.Survived], None] = lambda event: None,
     ) -> None:
         # No two runs have the same: one child is started by this process at a time.
         self._mark = f"{worker.RUN}={os.getpid()}-{time.monotonic_ns()}"
@@ -287,7 +275,7 @@ class Supervisor:
     def _ask_ranks(self) -> None:
         """Ask the ranks on this host for their phase, and the kernel for their state."""
         here = os.uname().nodename
-        for rank in self._outcome.started.ranks if self._outcome.started is not None else ():
+        for rank in self._outcome.places:
             if rank.host == here and processes.living(rank.pid, self._program) is not None:
                 self._outcome.states[rank.rank] = processes.state(rank.pid)
                 with contextlib.suppress(OSError):
@@ -304,7 +292,7 @@ class Supervisor:
             self._line(line)
 
     def _line(self, line: bytes) -> None:
-        chatter, event = split_line(line)
+        chatter, event = events.split_line(line)
         if event is not None:
             self._event(event)
         text = chatter.decode(errors="replace").rstrip()
@@ -313,30 +301,30 @@ class Supervisor:
                 self._outcome.chatter.append(text)
             self._on_chatter(text)
 
-    def _event(self, event: Event) -> None:
+    def _event(self, event: events.Event) -> None:
         now = time.monotonic()
-        if isinstance(event, Progress):
+        if isinstance(event, events.Progress):
             self._outcome.phase = event.phase
             self._on_progress(event.phase, event.done)
-        elif isinstance(event, Beat):
+        elif isinstance(event, events.Beat):
             self._beats.hear(event)
-        elif isinstance(event, JobRead):
+        elif isinstance(event, events.JobRead):
             self._feed.read_there = event.bytes
             if self._start.patience is not None:
                 self._start_by = now + self._start.patience
-        elif isinstance(event, Snapshot):
+        elif isinstance(event, events.Snapshot):
             self._on_snapshot(event.index)
-        elif isinstance(event, Survived):
+        elif isinstance(event, events.Survived):
             self._on_survived(event)
-        elif isinstance(event, Signalled) and self._start.survives and event.number != signal.SIGUSR2:
+        elif isinstance(event, events.Signalled) and self._start.survives and event.number != signal.SIGUSR2:
             pass  # the others go on; where they cannot, the launcher says who died
-        elif isinstance(event, Started):
+        elif isinstance(event, events.Started):
             self._outcome.started = event
-        elif isinstance(event, Signalled) and event.number == signal.SIGUSR2:
+        elif isinstance(event, events.Signalled) and event.number == signal.SIGUSR2:
             self._outcome.where[event.rank] = event.phase
-        elif isinstance(event, Failed | Signalled):
+        elif isinstance(event, events.Failed | events.Signalled):
             if self._outcome.failed is None and self._outcome.signalled is None:  # the first one is the cause
-                if isinstance(event, Failed):
+                if isinstance(event, events.Failed):
                     self._outcome.failed = event
                 else:
                     self._outcome.signalled = event
@@ -394,7 +382,5 @@ class Supervisor:
 
     def _pids(self) -> list[int]:
         """Pids of ranks on this host; those on others are their launcher's to end."""
-        if self._outcome.started is None:
-            return []
         here = os.uname().nodename
-        return [rank.pid for rank in self._outcome.started.ranks if rank.host == here]
+        return [rank.pid for rank in self._outcome.places if rank.host == here]
