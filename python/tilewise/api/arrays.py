@@ -36,7 +36,7 @@ class Arrays:
         self._saved: dict[int, str] = {}  # an array by its identity: where it was copied to
 
     def word(self, name: str, row: bool = False) -> Any:
-        """What the command line says for an input: an array by the name of a file, all else as it is.
+        """Return the word of the command line for an input: an array's file, all else as it is.
 
         An array of one dimension is a column, or a `row`.
         """
@@ -65,7 +65,7 @@ class Arrays:
         return path
 
     def result(self, name: str) -> str:
-        """Where a result goes that the caller wants as an array."""
+        """Return the path of a result that the caller wants as an array."""
         return self._path(name, "the result")
 
     def _path(self, file: str, name: str) -> str:
@@ -121,7 +121,7 @@ def arrays(inputs: dict[str, Any]) -> Iterator[Arrays]:
 
 
 def is_transpose(a: Any, b: Any) -> bool:
-    """Whether both are arrays of two dimensions in the same memory, and one is the other's transpose."""
+    """Return whether both are 2-D arrays in the same memory, and one is the other's transpose."""
     import numpy
 
     if not (isinstance(a, numpy.ndarray) and isinstance(b, numpy.ndarray)) or a.ndim != 2:

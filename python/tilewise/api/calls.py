@@ -191,7 +191,7 @@ def info(
     decimal: str | None = None,
     missing: str | Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """What is known of a matrix without reading its numbers: shape, dtype, format, order and more.
+    """Describe a matrix without reading its numbers: shape, dtype, format, order and more.
 
     `stats` reads all numbers: smallest, largest, mean, and how many are not finite. The others say how a text
     is read.
@@ -210,7 +210,7 @@ def info(
 
 
 def plan(command: str, *inputs: Matrix, out: Path | None = None, **options: Any) -> PlanRecord:
-    """What a job would do and why: `plan("multiply", a, b, memory="4GiB")`; runs nothing.
+    """Plan a job without running it: `plan("multiply", a, b, memory="4GiB")`.
 
     Takes what the function of that name takes. UsageError for what that would refuse.
     """
@@ -231,7 +231,7 @@ def plan(command: str, *inputs: Matrix, out: Path | None = None, **options: Any)
 
 
 def measure(kind: str | None = None, **options: Unpack[MeasureOptions]) -> MeasurementRecord:
-    """How fast this machine is at one kind of work, ping, file, memory or compute, or at all of them."""
+    """Measure this machine at one kind of work, ping, file, memory or compute, or at all of them."""
     return run("measure", *([] if kind is None else [kind]), **options)
 
 

@@ -40,7 +40,7 @@ _TALKS = ("info", "show", "plan", "study", "report", "doctor")  # what they say 
 
 
 class _Shown:
-    """What a notebook shows of a result, with everything in it escaped: HTML, or Markdown for documents."""
+    """Notebook view of a result, everything in it escaped: HTML, or Markdown for documents."""
 
     def _view(self) -> View:
         raise NotImplementedError
@@ -117,7 +117,7 @@ def run(
     command: str, *arguments: Any, out: Any = None, timeout: float | None = None, **flags: Any
 ) -> Any: ...
 def run(command: str, *arguments: Any, out: Any = None, timeout: float | None = None, **flags: Any) -> Any:
-    """Runs a job or `measure` in processes of its own, and returns its record.
+    """Run a job or `measure` in processes of its own, and return its record.
 
     `arguments` are its positions, names of files or words; `out` is `--output`. Every other flag goes by its
     name, with `_` for `-`: `ranks=4`, `sync=True`, `hint=["a=1", "b=2"]`, `grid=(2, 3)`, `rows=slice(5)`, of
@@ -172,7 +172,7 @@ def command_words(
 
 
 def said(words: list[str], kind: Any, named: Callable[[str], str] = str) -> Any:
-    """What a command says by `--json`, decoded as `kind`; raises its error, with a record if it has one.
+    """Return what a command writes to `--json`, decoded as `kind`; raise its error, with any record.
 
     The warnings that it prints are warnings here, with what `named` makes of their words.
     """

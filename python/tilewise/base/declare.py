@@ -130,7 +130,7 @@ class Argument:
 
     @property
     def help(self) -> str:
-        """What the flag does, behind the names of those that have it."""
+        """Help text, behind the names of the algorithms or kinds that have the flag."""
         return f"{', '.join(self.flag.only)}: {self.flag.help}" if self.flag.only else self.flag.help
 
     @property
@@ -190,11 +190,11 @@ class Arguments(NamedTuple):
     owners: tuple[str, ...]
 
     def every(self) -> list[Argument]:
-        """Each once, in the sequence of their declaration."""
+        """All arguments, each once, in the sequence of their declaration."""
         return [*self.positions, *dict.fromkeys(self.flags.values())]
 
     def shown(self) -> list[Argument]:
-        """Those that apply, each once."""
+        """Arguments that apply, each once."""
         return [each for each in self.every() if not each.hidden]
 
 
@@ -224,7 +224,7 @@ def description_of(doc: str) -> str:
 
 
 def arguments_of(*kinds: type[msgspec.Struct]) -> Arguments:
-    """What the fields of structs declare, each owned by the name of its struct."""
+    """Collect the arguments that structs declare, each owned by the name of its struct."""
     every = [each for kind in kinds for each in declared(kind)]
     places = [each for each in every if each.flag.place]
     flags = {spelt: each for each in every if not each.flag.place for spelt in each.spellings}
@@ -258,7 +258,7 @@ def check(options: Any, why: str = "") -> None:
         if needed and needed not in (each.name for each in given):
             raise UsageError(f"{one.text(options)} makes no sense without {needed}", one.flag.needs)
         for field, reason in one.flag.excludes.items():
-            if every[field] in given:
+            if every.get(field) in given:
                 said = f"{one.name} and {every[field].name} contradict each other"
                 raise UsageError(f"{said}: {reason}" if reason else said)
 

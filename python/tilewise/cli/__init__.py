@@ -143,7 +143,7 @@ def command() -> NoReturn:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command line and returns its exit code (`CONTRIBUTING.md` and the reference list them)."""
+    """Run one command line and return its exit code (`CONTRIBUTING.md` and the reference list them)."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started us
@@ -164,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str], joined: Join | None) -> int:
-    """Does what the words say; says errors, and returns the exit code."""
+    """Run the command that `words` name, print its error, and return the exit code."""
     try:
         code = _dispatch(words, joined)
         sys.stdout.flush()
@@ -202,7 +202,7 @@ def _interruption(error: BaseException | None) -> Interrupted | None:
 
 
 def _system(error: Exception) -> int:
-    """What the system refused, outside of any place that expected it; returns the exit code."""
+    """Print an error of the system that no caller expected; return the exit code."""
     if isinstance(error, BrokenPipeError):
         # The reader has gone, as `| head` does. Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -269,7 +269,7 @@ def _dispatch(words: list[str], joined: Join | None) -> int:
 
 
 def _is_job(words: list[str]) -> bool:
-    """Whether `words` start ranks: a help page of a job does not."""
+    """Return whether `words` start ranks, as a help page of a job does not."""
     return bool(words) and words[0] in JOBS and not {"-h", "--help"} & set(words)
 
 

@@ -28,7 +28,7 @@ _SCRIPTS = {
 
 
 class Row(NamedTuple):
-    """What some commands take: a flag by its names, or a word by its position, and what completes its value.
+    """A flag, or a word by its position, that some commands take, and what completes its value.
 
     It `takes` no word where it is a switch, else 1; 2 means all positions that are left. `joined` parts
     several `words` in one; `endings` are those of `tilewise.base.declare.Value`.
@@ -54,7 +54,7 @@ class Row(NamedTuple):
 
 
 def rows_of(command: str) -> list[Row]:
-    """What the table has for `command`, in the sequence of the declarations."""
+    """Return the rows of `command` in the sequence of its declarations."""
     rows = []
     with open(TABLE, encoding="utf-8") as table:
         for line in table:
@@ -66,7 +66,7 @@ def rows_of(command: str) -> list[Row]:
 
 
 class _Place:
-    """Where a line has come to: its command, the flag whose value is next, and the place of that word."""
+    """Position in a line: its command, the flag whose value is next, and the number of the next word."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.command, self.number = "", 1
@@ -81,7 +81,7 @@ class _Place:
         return {name: each for each in self.rows if not each.by_place for name in each.names}
 
     def position(self) -> Row | None:
-        """What its command takes at this place."""
+        """The word that its command takes here."""
         positions = [each for each in self.rows if each.by_place]
         if self.number <= len(positions):
             return positions[self.number - 1]

@@ -155,7 +155,7 @@ def _ours(path: str) -> bool:
 
 
 def _next(shell: str, path: str) -> str:
-    """What is left to do."""
+    """Return what the user does next."""
     if shell == "bash":
         return (
             "Open a new shell. If TAB still completes nothing there, bash-completion is not installed:\n"

@@ -132,7 +132,7 @@ def _cache() -> Finding:
 
 
 def _measured(facts: machine.Facts) -> Finding:
-    """When the kinds of `tilewise measure` were stored for this machine."""
+    """Times at which the kinds of `tilewise measure` were stored for this machine."""
     known = profile.load().measured.get(profile.host_key(facts.host, facts.cpu))
     if known is None:
         return Finding("measured", "no measurement of this machine is stored", advice="tilewise measure")
@@ -214,7 +214,7 @@ def _launcher(worker: launcher.Worker) -> Iterator[Finding]:
 
 
 def _mpi_type(worker: launcher.Worker) -> Finding:
-    """Which MPI type a step has that names none, and whether the worker's MPI understands it."""
+    """The MPI type of a step that names none, and whether the worker's MPI supports it."""
     told = os.environ.get("SLURM_MPI_TYPE", "")
     default = slurm.mpi_default()
     source = "MpiDefault" if not told else "this step's" if join.in_step(os.environ) else "SLURM_MPI_TYPE"
@@ -305,7 +305,7 @@ def _device(device: GraphicsDevice) -> str:
 
 
 def _messages() -> Finding:
-    """What MPI says of itself, and what becomes of it when it is given addresses on a device."""
+    """MPI's own word on addresses of devices, and the outcome of a trial with them."""
     said = {"yes": "MPI says it takes their addresses", "no": "MPI says it takes no addresses of theirs"}
     try:
         with signals.watched() as caught:

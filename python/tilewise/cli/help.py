@@ -85,7 +85,7 @@ def groups(arguments: Arguments, short: bool = False) -> Iterator[tuple[str, lis
 
 
 def shown_value(one: Argument) -> str:
-    """What stands for the value of an argument, such as FILE; for several in one word NAME[,NAME…]."""
+    """Placeholder of a value, such as FILE, or NAME[,NAME…] for several in one word."""
     name = one.value.name
     if not one.flag.joined:
         return name

@@ -73,7 +73,7 @@ def main(words: list[str], joined: Join | None) -> int:
 
 
 def facts_of(name: str, stats: bool, style: Style = PLAIN) -> tuple[dict[str, Any], list[Content]]:
-    """What is known of the matrix `name`, as `--json` shows it; and all arrays of its file if it has several.
+    """Facts of the matrix `name`, as `--json` shows them, and all arrays of its file if it has several.
 
     Where none of these, or more than one, is a matrix, only what is true of the whole file is known.
     """
@@ -114,7 +114,7 @@ def _inspected(name: str, stats: bool, style: Style) -> dict[str, Any]:
 
 
 def _whole(name: str) -> dict[str, Any]:
-    """What is true of a file as a whole."""
+    """Facts of a file as a whole."""
     path = os.path.abspath(split_input(name)[0])
     return {
         "tilewise": __version__,

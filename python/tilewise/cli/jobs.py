@@ -1,4 +1,4 @@
-"""What the command line adds to a job: its words in, progress, chatter and the closing table out."""
+"""Jobs on the command line: words in, progress, messages of the launcher and the closing table out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Shown(Flags, frozen=True, kw_only=True):
 
 
 class Asked(NamedTuple):
-    """A job as the command line asks for it: what the engine is asked, and what is to be shown."""
+    """A job as the command line asks for it: the request to the engine, and what is shown."""
 
     request: Request
     shown: Shown
@@ -68,7 +68,7 @@ def asked_of(name: str, words: list[str], *more: type[Flags]) -> Asked:
 
 
 def main(name: str, words: list[str], joined: Join | None) -> int:
-    """Runs the job called `name` that `words` ask for; returns the exit code.
+    """Run the job called `name` that `words` ask for; return the exit code.
 
     With `joined` this is rank 0 of ranks that exist already.
     """
@@ -81,7 +81,7 @@ def main(name: str, words: list[str], joined: Join | None) -> int:
         listener = _Terminal(shown, joined is not None)
         try:
             with asked.streams.opened(lambda: _foresee(asked)):
-                record = asked.streams.told(opened.run(asked.request, listener))
+                record = asked.streams.with_streams(opened.run(asked.request, listener))
                 asked.streams.send()
                 if asked.streams.any and shown.json not in (None, "-"):
                     write_file(str(shown.json), encode(record), "--json")

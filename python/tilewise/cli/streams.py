@@ -82,7 +82,7 @@ class Streams:
 
     @property
     def any(self) -> bool:
-        """Whether there is one."""
+        """Return whether any stream is used."""
         return bool(self._stdin or self.stdout)
 
     @contextlib.contextmanager
@@ -118,8 +118,8 @@ class Streams:
             except OSError as error:
                 raise disk_failure("the matrix cannot be written to standard output", error) from None
 
-    def told(self, record: Record) -> Record:
-        """`record` with `-` wherever it names a file in its place."""
+    def with_streams(self, record: Record) -> Record:
+        """Return `record` with `-` for each file that stands for a stream."""
         if not self.any:
             return record
         text = encode(record)
@@ -167,7 +167,7 @@ def _whole_file(descriptor: int) -> str:
 def replaced(
     operation: type[Operation], given: dict[str, Any], formats: dict[str, Any]
 ) -> tuple[dict[str, Any], Streams]:
-    """What is given to an operation, with files in the place of `-`; UsageError where `-` cannot be."""
+    """Return the fields given to an operation, with files for `-`; UsageError where `-` cannot be."""
     inputs = [field for field in operation.operands if given.get(field) == _STREAM]
     outputs = [field for field in ("output", "b") if field not in operation.operands]
     result = [field for field in outputs if given.get(field) == _STREAM]
@@ -212,5 +212,5 @@ def warn(warnings: Iterable[str]) -> None:
 
 
 def write_json(path: str, value: Any, flag: str = "", indent: int = 2) -> None:
-    """The same for a value as indented JSON."""
+    """Write a value as indented JSON, as `write_file` does."""
     write_file(path, msgspec.json.format(msgspec.json.encode(value), indent=indent) + b"\n", flag)

@@ -29,8 +29,8 @@ from tilewise.base.units import plural
 from tilewise.files.decoded import apart
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import format_module
-from tilewise.files.guard import guarded
 from tilewise.files.region import Chunks, Rectangle, Region, Source, is_encoded
+from tilewise.files.regular import guarded
 from tilewise.launch import launcher, worker
 from tilewise.launch.job import encode, quit_job
 

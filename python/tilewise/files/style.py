@@ -21,7 +21,7 @@ LONGEST_WORD = 11  # characters: no more than the shortest type of number may ta
 
 
 class Style(msgspec.Struct, frozen=True):
-    """The way in which one text is read, or written; None is what its first lines or its extension mean.
+    """Style of one text; None is what its first lines say, or what its extension means.
 
     `missing` are words in the place of a number that is missing, and an empty field is one too where there
     are any; NaN is written as the first.
@@ -118,7 +118,7 @@ class TextFlags(Flags, frozen=True, kw_only=True):
 
     @property
     def read_style(self) -> Style:
-        """How texts are read."""
+        """Style of texts that are read."""
         return Style(self.header_rows, self.separator.read, self.decimal.read, self.missing)
 
 

@@ -33,13 +33,13 @@ BAND_AFTER_BAND = "every rank works on its own, band after band"
 
 
 class Operation(Choices, frozen=True, kw_only=True):
-    """What a job computes, of which inputs, where the result goes, and how far it is said how.
+    """The options of a job: what it computes, of which inputs, where the result goes, and how.
 
     The result may be a picture with `colours`, or `several` files in a folder. An operation that `writes` no
     file has its result in the record; its `output` is empty, and no flag. Fields are flags of the command,
     whose help begins with the first paragraph of the class's docstring. `limits` says why some flags of other
-    commands do not apply; `operands` are the fields that name its inputs, and `not_of_stacks` those that make
-    no sense with --each, and why. `algorithms_of` has the algorithms that take some flag of all jobs.
+    commands do not apply; `operands` are the fields that name its inputs. `algorithms_of`
+    has the algorithms that take some flag of all jobs.
     """
 
     limits: ClassVar[str] = ""
@@ -47,7 +47,6 @@ class Operation(Choices, frozen=True, kw_only=True):
     colours: ClassVar[bool] = False
     several: ClassVar[bool] = False
     algorithms_of: ClassVar[dict[str, tuple[str, ...]]] = {}
-    not_of_stacks: ClassVar[dict[str, str]] = {}
     # Flags that prediction may choose, where the rule has no other reason.
     weighs: ClassVar[tuple[str, ...]] = ("ranks",)
     blind: ClassVar[bool] = False  # what is done does not depend on the numbers
@@ -61,11 +60,11 @@ class Operation(Choices, frozen=True, kw_only=True):
 
     @property
     def nowhere(self) -> bool:
-        """Whether this is a simulation without a result, and so without numbers."""
+        """Return whether this is a simulation without a result, and so without numbers."""
         return self.simulate is not None and self.output == NOWHERE
 
     def check(self) -> None:
-        """Raises UsageError for what makes no sense, whatever the inputs are."""
+        """Raise UsageError for options that no inputs could satisfy."""
         check(self, self.limits)
         if self.nowhere and not self.blind:
             raise UsageError(f"-o none: what {self.command} does depends on its numbers, so it has a result")
@@ -100,14 +99,14 @@ class Operation(Choices, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
-        """How it will be done; UsageError for what cannot be.
+        """Plan the job; UsageError for what cannot be done.
 
         `target` is None where nothing is written. `joined` tells of ranks that exist already.
         """
         raise NotImplementedError
 
     def plan_all(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
-        """The same for whatever the inputs are, be it stacks."""
+        """Plan the job for one matrix or for stacks."""
         return self.plan(inputs, target, facts, joined)
 
     @classmethod

@@ -38,7 +38,7 @@ def plan_slices(
 ) -> Plan:
     """The plan of `operation` for every slice of `inputs`, of which one at least is a stack; UsageError."""
     each = _each_of(inputs)
-    _require_sense(operation, target)
+    _require_room_for_stacks(operation, target)
     one = operation.plan(inputs, target, facts, joined)
     spread = _spread(operation, one, each, facts, joined)
     why: list[str] = []
@@ -76,11 +76,7 @@ def _each_of(inputs: list[Region]) -> Each:
     return found[0][1]
 
 
-def _require_sense(operation: OfOneInput, target: Target | None) -> None:
-    for name in operation.not_of_stacks:
-        if getattr(operation, name) is not None:
-            flag = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{flag} makes no sense with --each: {operation.not_of_stacks[name]}")
+def _require_room_for_stacks(operation: OfOneInput, target: Target | None) -> None:
     if target is None or operation.several or target.format.stacked:
         return
     able = [ending for ending in FORMATS if format_of(f"A{ending}").stacked]

@@ -19,11 +19,11 @@ from tilewise.files.style import (
 )
 from tilewise.launch.job import Job
 from tilewise.machine.cluster import Cluster, parse_cluster
-from tilewise.planning import simulated
 from tilewise.planning.names import (
     EXCHANGES,
     IO,
     KERNELS,
+    MPI_IO,
     ONLY_READ,
     PLACES,
     REMAINDERS,
@@ -33,11 +33,12 @@ from tilewise.planning.names import (
 
 RANKS_MOST, THREADS_MOST, SEED_MAX = 2**20, 4096, 2**63 - 1
 CHECKPOINT_EVERY, CHECKPOINT_BEYOND = 600.0, 1200.0  # seconds
+NO_RANKS = {"simulate": "a simulation starts no ranks"}
 NO_PROOFS = ("auto", "off")  # what --verify may be where there is nothing to verify
 
 
 class Strategies(NamedTuple):
-    """How files are read, and how they are written."""
+    """I/O strategies for reading and for writing; None where the plan decides."""
 
     read: str | None = None
     write: str | None = None
@@ -220,7 +221,9 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             common=True,
         ),
     ] = None
-    hosts: Annotated[str, Flag("File with one host per line: HOST or HOST:SLOTS.", WHERE, value=FILE)] = ""
+    hosts: Annotated[
+        str, Flag("File with one host per line: HOST or HOST:SLOTS.", WHERE, excludes=NO_RANKS, value=FILE)
+    ] = ""
     place: Annotated[
         str, Flag("Put neighbouring ranks on neighbouring units of this kind.", WHERE, choices=PLACES)
     ] = "core"
@@ -241,6 +244,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         Flag(
             'Command to use instead of mpiexec and its options, such as "srun --mpi=pmix -K".',
             WHERE,
+            excludes=NO_RANKS,
             value=Value("COMMAND"),
         ),
     ] = ""
@@ -265,8 +269,19 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "verify", "off")
             msgspec.structs.force_setattr(self, "no_verify", False)
         if self.simulate is not None:
-            simulated.check(self.launcher, self.hosts, self.threads, self.io)
+            self._check_simulated()
             msgspec.structs.force_setattr(self, "threads", 1)
+
+    def _check_simulated(self) -> None:
+        """Raise UsageError for what the simulator cannot do."""
+        if self.threads not in (None, 1):
+            raise UsageError(
+                f"--threads {self.threads}: simulated ranks have one thread each", "more --ranks"
+            )
+        if mpi_io := next((name for name in self.io if name in MPI_IO), ""):
+            raise UsageError(
+                f"--io {mpi_io}: files are not simulated, and MPI-IO not at all", "--io positioned"
+            )
 
     def checkpoint_every(self, foreseen: float) -> float | None:
         """The seconds from one state that is kept to the next, of work that is `foreseen` to take so many."""
@@ -281,17 +296,17 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def again(self) -> bool:
-        """Whether what is done in memory is done more than once."""
+        """Return whether the in-memory part runs more than once."""
         return self.repeat > 1 or self.warmup > 0
 
     @property
     def read_style(self) -> Style:
-        """How texts are read."""
+        """Style of texts that are read."""
         return Style(self.header_rows, self.separator.read, self.decimal.read, self.missing)
 
     @property
     def written_style(self) -> Style:
-        """How texts are written."""
+        """Style of texts that are written."""
         return Style(None, self.separator.write, self.decimal.write, self.missing)
 
     def fixed(self) -> list[str]:

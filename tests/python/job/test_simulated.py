@@ -190,7 +190,6 @@ def test_computing_is_timed_where_no_rate_is_given(done: Done, matrices: tuple[P
         (("--simulate", "."), "there is no such file"),
         (("--simulate", f"4x1:{RATES}", "-o", "none", "--resume"), "nothing to keep"),
         (("--simulate", f"4x1:{RATES}", "-t", 2), "have one thread each"),
-        (("--simulate", f"4x1:{RATES}", "--launcher", "mpiexec"), "--launcher makes no sense"),
         (("--simulate", "4x1:1GB/s:1us", "-o", "none"), "needs to know how fast a core is"),
         (("--simulate", f"4x1:{RATES}", "-o", "none", "--verify", "fast"), "has no numbers"),
         (("-o", "none"), "has no extension"),

@@ -171,14 +171,6 @@ def test_stacks_are_written_in_every_format_that_holds_arrays(stacks: Tilewise, 
         ),
         (("multiply", "one.npy", "one.npy", "--each", "0"), "neither one.npy nor one.npy is a stack"),
         (("multiply", "a.npy", "a.npy", "--each", "0"), "do not fit: 6 columns meet 4 rows"),
-        (
-            ("stencil", "a.npy", "--steps", "9", "--snapshot-every", "3", "--each", "0"),
-            "--snapshot-every makes no",
-        ),
-        (
-            ("svd", "a.npy", "--energy", "0.9", "--each", "0", "-o", "folder"),
-            "--energy makes no sense with --each",
-        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(

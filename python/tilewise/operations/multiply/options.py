@@ -1,4 +1,4 @@
-"""What `tilewise multiply` may be asked for, and the algorithms that there are."""
+"""Options of `tilewise multiply`, and its algorithms."""
 
 from __future__ import annotations
 

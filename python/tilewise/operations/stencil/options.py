@@ -1,4 +1,4 @@
-"""What `tilewise stencil` may be asked for, and how halos can travel."""
+"""Options of `tilewise stencil`, and how halos can travel."""
 
 from __future__ import annotations
 
@@ -72,7 +72,6 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
     blind: ClassVar[bool] = True
     colours: ClassVar[bool] = True
     keeps: ClassVar[bool] = True
-    not_of_stacks: ClassVar[dict[str, str]] = {"snapshot_every": "slices are done one after another"}
 
     steps: Annotated[int, Flag("Number of sweeps over the matrix.", least=0, most=STEPS_MAX, common=True)]
     weights: Annotated[
@@ -109,6 +108,7 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
             "Also save the state after every N sweeps, as B-000100.npy next to B.npy.",
             least=1,
             most=STEPS_MAX,
+            excludes={"each": "slices are done one after another"},
         ),
     ] = None
     order: Annotated[str | None, ORDER] = None

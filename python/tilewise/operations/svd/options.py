@@ -1,4 +1,4 @@
-"""What `tilewise svd` may be asked for, checked, and which of its algorithms knows what."""
+"""Options of `tilewise svd`, its algorithms, and which of them takes which option."""
 
 from __future__ import annotations
 
@@ -94,7 +94,6 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
     keeps: ClassVar[bool] = True
     several: ClassVar[bool] = True
     algorithms_of: ClassVar[dict[str, tuple[str, ...]]] = {"kernel": JACOBI, "remainder": JACOBI}
-    not_of_stacks: ClassVar[dict[str, str]] = {"energy": "slices would have different numbers of components"}
 
     output: Annotated[
         str,
@@ -113,6 +112,7 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
             excludes={
                 "components": "both set the number of components",
                 "power": "the number of components is known only once they are exact",
+                "each": "slices would have different numbers of components",
             },
             default="all",
         ),

@@ -1,4 +1,4 @@
-"""What `tilewise transpose` may be asked for, and the algorithms that there are."""
+"""Options of `tilewise transpose`, and its algorithms."""
 
 from __future__ import annotations
 
