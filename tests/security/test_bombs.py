@@ -19,7 +19,7 @@ import numpy
 import pytest
 from tilewise import files
 from tilewise.base.errors import RunError, TilewiseError, UsageError
-from tilewise.engine.decoding import checked
+from tilewise.engine.decoder_check import checked
 from tilewise.files import decoded as decoding
 from tilewise.files import slices
 from tilewise.files.formats import h5, npz

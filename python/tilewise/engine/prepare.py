@@ -9,7 +9,7 @@ import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.engine import journal, side_files
-from tilewise.engine.decoding import checked
+from tilewise.engine.decoder_check import checked
 from tilewise.engine.job_output import JobOutput, find_place, output_of
 from tilewise.engine.journal import Begun
 from tilewise.engine.limit import in_batch

@@ -16,7 +16,7 @@ import msgspec
 import tilewise
 from tilewise.base.errors import VerificationError
 from tilewise.base.units import listing, plural
-from tilewise.engine.decoding import unchecked
+from tilewise.engine.decoder_check import unchecked
 from tilewise.engine.job_output import JobOutput
 from tilewise.files.formats import format_name
 from tilewise.files.region import Region, Source

@@ -23,7 +23,6 @@ from tilewise.base.errors import (
     disk_failure,
 )
 from tilewise.engine import journal
-from tilewise.engine.decoding import Decoding
 from tilewise.engine.job_output import JobOutput
 from tilewise.engine.learning import is_wanted, measure_once, remember, teach
 from tilewise.engine.limit import Limit, in_batch, seconds_left
@@ -32,6 +31,7 @@ from tilewise.engine.record import disproof, gathered, record_of, storage_of
 from tilewise.engine.request import Listener, Request
 from tilewise.engine.side_files import SideFile
 from tilewise.engine.site import site_of
+from tilewise.files.decoded import Decoding
 from tilewise.files.unchanged import Inputs
 from tilewise.launch import diagnose, job, launcher, signals, worker
 from tilewise.launch.cleanup import Guardian

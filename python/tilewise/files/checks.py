@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewise.base.errors import UsageError
@@ -125,6 +125,15 @@ def pick(name: str, base: str, noun: str, matrices: Sequence[str]) -> str:
         f"{name} holds {len(matrices)} matrices, but one was expected: {shown}{more}",
         f"name one of them: {base}:{printable(matrices[0])}",
     )
+
+
+def choose(
+    name: str, base: str, noun: str, member: str, members: Collection[str], matrices: Sequence[str]
+) -> str:
+    """Pick `member` of the file `base`, or its only matrix; UsageError where there is none, or several."""
+    if member and member not in members:
+        raise missing(name, noun, member, matrices)
+    return member or pick(name, base, noun, matrices or (list(members) if len(members) == 1 else []))
 
 
 def missing(name: str, noun: str, member: str, matrices: Sequence[str]) -> UsageError:

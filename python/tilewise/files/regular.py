@@ -39,6 +39,15 @@ def open_regular(path: str, name: str) -> tuple[BinaryIO, int]:
     return file, status.st_size
 
 
+def size_of(path: str, name: str, kind: str) -> int:
+    """Size of the file at `path` in bytes; UsageError as for `open_regular`, and for an empty one."""
+    file, size = open_regular(path, name)
+    file.close()
+    if size == 0:
+        raise UsageError(f"{name} is empty, but a {kind} was expected")
+    return size
+
+
 class Bounded(io.BufferedReader):
     """A file that gives at most what it holds, and takes no memory for more: a length in it may lie."""
 

@@ -12,7 +12,7 @@ import pytest
 import tifffile
 from conftest import Tilewise
 from tilewise import files
-from tilewise.engine.decoding import checked
+from tilewise.engine.decoder_check import checked
 from tilewise.files.region import Source
 
 RANDOM = numpy.random.default_rng(7)

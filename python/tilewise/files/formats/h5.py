@@ -23,7 +23,7 @@ from tilewise.files.formats import Format, h5_links, nc_variables
 from tilewise.files.formats.h5_chunks import chunks_of, fill_of, packed_by
 from tilewise.files.formats.h5_links import choose, datasets, find, require_readable
 from tilewise.files.region import New, Rectangle, Region, Source, Tile
-from tilewise.files.regular import guarded, open_regular
+from tilewise.files.regular import guarded, size_of
 from tilewise.files.slices import ArrayPart, Selection, part_of, where, write_blocks
 
 if TYPE_CHECKING:
@@ -43,10 +43,7 @@ def inspect(
 ) -> Source:
     """Find the dataset called `member`, or the only matrix; for `netcdf` the variable."""
     kind = "nc" if netcdf else os.path.splitext(path)[1].lower()[1:]
-    file, size = open_regular(path, name)
-    file.close()
-    if size == 0:
-        raise UsageError(f"{name} is empty, but a .{kind} file was expected")
+    size = size_of(path, name, f".{kind} file")
     with opened(path, "r") as book:
         dataset = choose(book, name, path, member)
         if netcdf:

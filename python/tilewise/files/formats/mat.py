@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.files.checks import missing, number_type, numbers_bytes, pick, printable, require_room
+from tilewise.files.checks import choose, number_type, numbers_bytes, printable, require_room
 from tilewise.files.dtypes import ALL, ITEMSIZE
 from tilewise.files.formats import Format, h5, h5_links, split_name
 from tilewise.files.formats.h5_links import find
@@ -210,12 +210,8 @@ def _is_hdf5(file: BinaryIO, size: int, name: str) -> bool:
 def _choose(variables: Sequence[Variable], name: str, path: str, member: str) -> Variable:
     """Pick the variable called `member`, or the only matrix; UsageError where it holds no numbers."""
     matrices = [each.name for each in variables if each.is_matrix]
-    if not member:
-        alone = [each.name for each in variables] if len(variables) == 1 else []
-        member = pick(name, path, "variable", matrices or alone)
-    found = next((each for each in variables if each.name == member), None)
-    if found is None:
-        raise missing(name, "variable", member, matrices)
+    names = [each.name for each in variables]
+    found = variables[names.index(choose(name, path, "variable", member, names, matrices))]
     if not found.dtype:
         what, advice = _REFUSED.get(found.kind, (f"of the class {found.kind}", ""))
         if found.kind in _NUMBERS:

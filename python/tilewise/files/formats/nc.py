@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import (
     byte_order,
-    missing,
+    choose,
     not_applied,
     number_type,
     numbers_bytes,
-    pick,
     printable,
     require_room,
 )
@@ -143,11 +142,7 @@ def _inspect_classic(
     matrices = [
         key for key, each in variables.items() if each.view.ndim == 2 and each.view.dtype.kind in "iuf"
     ]
-    member = member.removeprefix("/")
-    if member and member not in variables:
-        raise missing(name, "variable", member, matrices)
-    alone = list(variables) if len(variables) == 1 else []
-    chosen = member or pick(name, path, "variable", matrices or alone)
+    chosen = choose(name, path, "variable", member.removeprefix("/"), variables, matrices)
     view, offset, attributes = variables[chosen]
     number = number_type(view.dtype, name)
     part = part_of(view.shape, name, selection)

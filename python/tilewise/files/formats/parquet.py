@@ -11,7 +11,7 @@ from tilewise.base.units import listing, plural
 from tilewise.files.checks import printable
 from tilewise.files.formats import table
 from tilewise.files.region import Region, Source
-from tilewise.files.regular import open_regular
+from tilewise.files.regular import size_of
 
 if TYPE_CHECKING:
     from tilewise.files import Content
@@ -24,10 +24,7 @@ _GROUP = 1 << 20  # rows of a group
 
 def inspect(path: str, name: str, member: str) -> Source:
     """The columns that `member` names, or all."""
-    file, size = open_regular(path, name)
-    file.close()
-    if size == 0:
-        raise UsageError(f"{name} is empty, but a .parquet file was expected")
+    size = size_of(path, name, ".parquet file")
     with _opened(path, name) as book:
         columns = table.choose(book.schema_arrow, name, path, member)
         rows = book.metadata.num_rows

@@ -15,7 +15,7 @@ from tilewise.base.units import shape_text
 from tilewise.files.checks import numbers_bytes, require_positive
 from tilewise.files.headed import raw_beside
 from tilewise.files.region import New, Region, Source
-from tilewise.files.regular import Bounded, open_regular
+from tilewise.files.regular import Bounded, size_of
 
 _PANEL = 32 << 20
 _WITH_ALPHA = ("LA", "RGBA", "PA", "La", "RGBa")
@@ -35,10 +35,7 @@ class PillowFormat(msgspec.Struct, frozen=True):
         """The image at `path`, uint8 or, of 16 bits, uint16: its grey values, or what `planes` takes."""
         from tilewise.files.formats import colours
 
-        file, size = open_regular(path, name)
-        file.close()
-        if size == 0:
-            raise UsageError(f"{name} is empty, but a {self.kind} image was expected")
+        size = size_of(path, name, f"{self.kind} image")
         with _opened(path, self.kind) as image:
             columns, rows = image.size
             own, dtype, said = self._facts(image)

@@ -8,14 +8,7 @@ import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.base.undecodable import UNDECODABLE
-from tilewise.files.checks import (
-    LARGEST,
-    PAGE,
-    PAGE_ALIGNED_FROM,
-    missing,
-    pick,
-    printable,
-)
+from tilewise.files.checks import LARGEST, PAGE, PAGE_ALIGNED_FROM, choose, printable
 from tilewise.files.dtypes import ALL, ITEMSIZE
 from tilewise.files.formats import Format
 from tilewise.files.headed import create_headed
@@ -64,9 +57,7 @@ def inspect(path: str, name: str, member: str, selection: Selection | None = Non
     tensors = _tensors(head, name)
     _require_in_a_row(tensors, size - data, name)
     matrices = [key for key, tensor in tensors.items() if len(tensor.shape) == 2 and tensor.dtype in _READ]
-    if member and member not in tensors:
-        raise missing(name, "tensor", member, matrices)
-    chosen = member or pick(name, path, "tensor", matrices or (list(tensors) if len(tensors) == 1 else []))
+    chosen = choose(name, path, "tensor", member, tensors, matrices)
     tensor = tensors[chosen]
     if tensor.dtype not in _READ:
         raise UsageError(

@@ -23,7 +23,7 @@ from tilewise.files.formats import Format
 from tilewise.files.formats.tiff_pages import opened, page_at, page_count, page_named, warnings_of
 from tilewise.files.headed import raw_beside
 from tilewise.files.region import Chunks, Filter, New, Rectangle, Region, Source
-from tilewise.files.regular import open_regular
+from tilewise.files.regular import size_of
 
 if TYPE_CHECKING:
     import tifffile
@@ -42,10 +42,7 @@ _OLD_LZW = 5
 
 def inspect(path: str, name: str, member: str, planes: tuple[int, ...] = (1,)) -> Source:
     """The page with the number `member` (from 0), or the only one; grey, or what `planes` takes of it."""
-    file, size = open_regular(path, name)
-    file.close()
-    if size == 0:
-        raise UsageError(f"{name} is empty, but a .tif file was expected")
+    size = size_of(path, name, ".tif file")
     with opened(path) as book:
         page = page_named(book, path, name, member)
         order = "big" if book.byteorder == ">" else "little"
