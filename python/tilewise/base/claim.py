@@ -1,4 +1,4 @@
-"""What a job means to give a name, and what must go if it does not: enough to clear up after its death.
+"""Claims: a name that a job means to give, and what must go if it does not, to clear up after its death.
 
 A name is given at one moment, when the part takes it. Whether that moment has come, the file system says:
 the inode that has the name is the part's. So the job, and whoever clears up after it, tell the same.
@@ -40,18 +40,18 @@ class Claim(msgspec.Struct):
     spoilt: bool = False
 
     def stands(self) -> bool:
-        """Whether the part has got its name."""
+        """True where the part has got its name."""
         try:
             return self.inode > 0 and os.lstat(self.path).st_ino == self.inode
         except OSError:
             return False
 
     def kept(self) -> bool:
-        """Whether what there is stays for another start."""
+        """True where what there is stays for another start."""
         return bool(self.journal) and not self.spoilt and not self.stands() and journal.is_kept(self.journal)
 
     def settle(self) -> list[str]:
-        """Removes what must go; returns the paths of what could not be removed."""
+        """Remove what must go; returns the paths of what could not be removed."""
         kept = self.kept()
         if kept and not self.states:
             return []
@@ -69,29 +69,29 @@ class Claim(msgspec.Struct):
 
 
 def settle(claims: Sequence[Claim]) -> list[str]:
-    """Removes what must go of all; returns the paths of what could not be removed."""
+    """Remove what must go; returns the paths of what could not be removed."""
     return [path for claim in claims for path in claim.settle()]
 
 
 def named(claims: Sequence[Claim]) -> list[str]:
-    """Names that were given; what the user gave none goes unsaid."""
+    """List the names that were given; what the user gave none goes unsaid."""
     return [claim.name for claim in claims if claim.name and claim.stands()]
 
 
 def kept(claims: Sequence[Claim]) -> list[Claim]:
-    """Those of which something stays for another start."""
+    """List the claims of which something stays for another start."""
     return [claim for claim in claims if claim.kept()]
 
 
 def written(names: Sequence[str]) -> str:
-    """`a.npy was written` or `this was written: a.npy and b.npy`, for the middle of a sentence."""
+    """Say `a.npy was written` or `this was written: a.npy and b.npy`, for the middle of a sentence."""
     if not names:
         return "nothing was written"
     return f"{names[0]} was written" if len(names) == 1 else f"this was written: {listing(list(names))}"
 
 
 def verdict(claims: Sequence[Claim]) -> str:
-    """What was written and what was not: `a.npy was written; b.npy was not`; of no names, nothing."""
+    """Say what was written and what was not: `a.npy was written; b.npy was not`; of no names, nothing."""
     given = named(claims)
     missing = [claim.name for claim in claims if claim.name and claim.name not in given]
     if given and missing:
@@ -102,7 +102,7 @@ def verdict(claims: Sequence[Claim]) -> str:
 
 
 def last_word(claims: Sequence[Claim]) -> str:
-    """The same, and what another start can go on with; of neither, nothing."""
+    """Say what was written and what was not, and what another start can go on with; of neither, nothing."""
     stays = (f"what was done is kept: {each.goes_on}" for each in kept(claims))
     return "; ".join(filter(None, [verdict(claims), *stays]))
 

@@ -1,4 +1,4 @@
-"""What others must not see half done: made under a hidden name, which it changes for its own at one moment.
+"""Stages what others must not see half done: a hidden name is changed for the own one at one moment.
 
     make                  seal                      take_name               settle the claim
     .C.npy.….part         what others must not      the part is C.npy       what is left beside it goes

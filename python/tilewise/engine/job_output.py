@@ -1,4 +1,4 @@
-"""What a job writes: a file, with snapshots beside it, a folder of several files, or nothing.
+"""Outputs of a job: a file, with snapshots beside it, a folder of several files, or nothing.
 
 paths, check       claims            make               with_outputs, settle, pack,     name, tidy
 may it be there?   what make may     part files, under  ready: numbers come in, and     it stands under
@@ -43,7 +43,7 @@ from tilewise.planning.plan import Plan
 
 
 def find_place(operation: Operation) -> Target | None:
-    """Where the result of `operation` goes, None where it writes nothing; UsageError for no fit place."""
+    """Find where the result of `operation` goes, or None where nowhere; UsageError for an unfit place."""
     if not operation.writes:
         return None
     if operation.several:
@@ -52,7 +52,7 @@ def find_place(operation: Operation) -> Target | None:
 
 
 def output_of(operation: Operation, target: Target | None, plan: Plan) -> JobOutput:
-    """The result of `plan`, at the `target` that `find_place` found for `operation`."""
+    """Make the output of `plan`, at the `target` that `find_place` found for `operation`."""
     if target is None:
         import tempfile
 
@@ -86,7 +86,7 @@ class JobOutput:
         """Raises UsageError where something is there that may not be replaced."""
 
     def disk_needs(self) -> list[DiskNeed]:
-        """What the job needs of each file system; old outputs stay until the new are whole.
+        """Add up what the job needs of each file system; old outputs stay until the new are whole.
 
         Factors of a decomposition whose number its numbers decide are left out.
         """
