@@ -42,10 +42,10 @@ def test_neighbours_on_one_host_and_on_two(made: Cluster, tmp_path: Path) -> Non
         assert hosts == (near if point.axes["place"] == "core" else ["node1", "node2"] * half)
     (table,) = [table for table in found.tables if table.name == "hosts"]
     assert all(cell.value is not None for row in table.cells[1:] for cell in row)
-    (claim,) = [each for each in found.verdicts if each.text.startswith("Numbering ranks")]
+    (claim,) = [each for each in found.verdicts if each.claim.text.startswith("Numbering ranks")]
     assert claim.figure is not None and claim.figure > 0
     (moved,) = [table for table in found.tables if table.name == "moved"]
-    (claim,) = [each for each in found.verdicts if each.text.startswith("On several hosts, MPI's own")]
+    (claim,) = [each for each in found.verdicts if each.claim.text.startswith("On several hosts, MPI's own")]
     if moved.look(["hosts", 4], "moved").value == 0:
         assert claim.verdict == "untestable" and "an MPI library that moves ranks over hosts" in claim.reason
     else:

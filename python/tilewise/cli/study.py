@@ -209,8 +209,8 @@ def _said(verdict: Verdict) -> str:
 
     figure = "" if verdict.figure is None else f" [{figure_text(verdict)}]"
     reason = f": {verdict.reason}" if verdict.reason else ""
-    note = f"; {verdict.note}" if verdict.note else ""
-    return f"{VERDICTS[verdict.verdict]}{figure}{reason}: {verdict.text}{note}"
+    note = f"; {verdict.claim.note}" if verdict.claim.note else ""
+    return f"{VERDICTS[verdict.verdict]}{figure}{reason}: {verdict.claim.text}{note}"
 
 
 def tell_notes(notes: list[str], before: str = "") -> None:

@@ -130,7 +130,7 @@ def test_runs_at_its_tiny_scale(name: str, tmp_path: Path) -> None:
     for verdict in found.verdicts:
         assert verdict.verdict not in (UNDECIDED, UNTESTABLE) or verdict.reason
     for text, figure in REFUTED.get(name, {}).items():
-        (one,) = [each for each in found.verdicts if text in each.text]
+        (one,) = [each for each in found.verdicts if text in each.claim.text]
         assert one.own and one.verdict == FAILS and one.figure == pytest.approx(figure, rel=0.02)
     assert any(plot.series for plot in found.plots)
     assert not re.search(r"cannot be computed", said.stderr)

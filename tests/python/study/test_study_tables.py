@@ -305,7 +305,7 @@ def test_claims(tmp_path: Path, claim: str, verdict: str, figure: float | None) 
     loaded = measured(tmp_path, text)
     made = [evaluate(loaded, wanted) for wanted in loaded.study.file.tables]
     said = judge(loaded, made, loaded.study.file.claims[0])
-    assert (said.verdict, said.figure, said.source) == (verdict, figure, "report 0, 4.1")
+    assert (said.verdict, said.figure, said.claim.source) == (verdict, figure, "report 0, 4.1")
     assert bool(said.reason) == (verdict == "untestable")
     if "8, 'sieve'" in claim:
         assert said.reason == "table t: not run: needs ranks < 8; here ranks is 8"

@@ -39,11 +39,12 @@ from tilewise.lab.report.table import (
 from tilewise.lab.statistics.summary import aggregate
 from tilewise.lab.study import tables as study
 from tilewise.lab.study.cells import FigureCell
+from tilewise.lab.study.checks import words_of
 from tilewise.lab.study.claims import FAILS, HOLDS, UNDECIDED, UNTESTABLE, VERDICTS, Verdict, spelled
 from tilewise.lab.study.evaluation import Evaluated
 from tilewise.lab.study.observations import figure_of
 from tilewise.lab.study.results import MeasuredPoint, Results, labels_of
-from tilewise.lab.study.schema import Reference, TableWanted
+from tilewise.lab.study.schema import Reference, StudyClaim, TableWanted
 from tilewise.lab.study.store import Entry
 
 _PHASES = ("input", "compute", "exchange", "output", "total")
@@ -302,18 +303,18 @@ def claims(studies: Sequence[Evaluated], own: bool = False) -> Table | None:
     table.columns += text_columns(_WHERE, "place in the source, notes")
     file = studies[0].results.study.file
     for place in places:
-        first = verdicts[0][place]
-        nothing = Verdict(text=first.text, verdict=UNTESTABLE)
+        first = verdicts[0][place].claim
+        nothing = Verdict(claim=first, verdict=UNTESTABLE)
         ours = [each[place] if place < len(each) else nothing for each in verdicts]
         cells = [Cell(first.text)]
         for verdict in ours:
-            data = {"claim": verdict.text, "verdict": verdict.verdict}
+            data = {"claim": first.text, "verdict": verdict.verdict}
             said = _said(verdict, own or bool(names[0]))
             shown = {"label": "figure"} if verdict.figure is not None else {}
             cells.append(Cell(said, hint=verdict.reason, tone=_TONE[verdict.verdict], data=data))
             cells.append(Cell(figure_text(verdict), verdict.figure, hint=_launches(verdict), data=shown))
         reason = next((verdict.reason for verdict in ours if verdict.reason), "")
-        hint = "\n".join(spelled(file, file.claims[place].figure))
+        hint = "\n".join(spelled(file, first.figure))
         hint = "\n".join(filter(None, (f"holds where {first.holds}" if first.holds else "", hint)))
         where = {"label": _WHERE} if first.holds else {}
         cells.append(Cell(condition(first) if first.holds else "", hint=hint, data=where))
@@ -326,9 +327,9 @@ def claims(studies: Sequence[Evaluated], own: bool = False) -> Table | None:
     return table
 
 
-def condition(verdict: Verdict) -> str:
+def condition(claim: StudyClaim) -> str:
     """A claim's condition in words, `above 2 and below 3 ×`, without how a figure is picked (`at most`)."""
-    return f"{verdict.condition} {verdict.unit.partition(', at ')[0]}".rstrip()
+    return f"{words_of(claim) or 'as computed'} {claim.unit.partition(', at ')[0]}".rstrip()
 
 
 def _sentences(*parts: str) -> str:
@@ -341,7 +342,7 @@ def figure_text(verdict: Verdict) -> str:
     """`2.04 × (1.85 to 2.22, n = 3)`; empty where a claim has no figure."""
     if verdict.figure is None:
         return ""
-    unit = f" {verdict.unit}" if verdict.unit else ""
+    unit = f" {verdict.claim.unit}" if verdict.claim.unit else ""
     told = []
     if verdict.low is not None and verdict.high is not None and verdict.low < verdict.high:
         told.append(f"{number(verdict.low, _DIGITS)} to {number(verdict.high, _DIGITS)}")

@@ -22,7 +22,7 @@ from tilewise.lab.measurement.result import has_simulated_devices
 from tilewise.lab.statistics.intervals import decided, drift_of, drifted, moved_interval
 from tilewise.lab.study import cells
 from tilewise.lab.study.cells import FigureCell, moves_of, placed
-from tilewise.lab.study.checks import CLAIM_FUNCTIONS, read_claim, words_of
+from tilewise.lab.study.checks import CLAIM_FUNCTIONS, read_claim
 from tilewise.lab.study.expression import Expression, Missing, Scope, short
 from tilewise.lab.study.observations import Bases, observe, reason_of
 from tilewise.lab.study.points import unmet
@@ -168,28 +168,22 @@ VERDICTS = {
 
 
 class Verdict(msgspec.Struct, kw_only=True):
-    """`verdict` is one of `VERDICTS`; `figure` is what decided, in `unit`; `reason` why nothing is decided.
+    """`verdict` is one of `VERDICTS`; `figure` is what decided; `reason` why nothing is decided.
 
     `low` and `high` bound the figure with 95 % confidence. `n` are the launches of the point with fewest, of
     those that move the figure; None where it is made of none. `threshold` is the nearest number that the
-    figure is compared with; `condition` says `holds` in words. `own`: all is computed from the source's own
-    numbers. `points` are those whose launches move the figure. `settled`: it stays undecided however often
-    these are launched.
+    figure is compared with. `own`: all is computed from the source's own numbers. `points` are those whose
+    launches move the figure. `settled`: it stays undecided however often these are launched.
     """
 
-    text: str
+    claim: StudyClaim
     verdict: str
-    source: str = ""
     figure: float | None = None
     low: float | None = None
     high: float | None = None
     n: int | None = None
     threshold: float | None = None
-    unit: str = ""
-    holds: str = ""
-    condition: str = ""
     reason: str = ""
-    note: str = ""
     own: bool = False
     points: list[str] = []
     settled: bool = False
@@ -197,15 +191,7 @@ class Verdict(msgspec.Struct, kw_only=True):
 
 def judge(results: Results, tables: list[FigureTable], claim: StudyClaim) -> Verdict:
     """Judge `claim` by what was measured; untestable, with the reason, where it cannot be computed."""
-    made = Verdict(
-        text=claim.text,
-        verdict=UNTESTABLE,
-        source=claim.source,
-        unit=claim.unit,
-        holds=claim.holds,
-        note=claim.note,
-        condition=words_of(claim) or "as computed",
-    )
+    made = Verdict(claim=claim, verdict=UNTESTABLE)
     if claim.untestable or not claim.figure:
         made.reason = claim.untestable or "it has no figure to decide it by"
         return made

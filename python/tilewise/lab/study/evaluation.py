@@ -20,7 +20,7 @@ from tilewise.lab.study.study import Study
 from tilewise.lab.study.tables import FigureTable, evaluate
 
 CLAIMS = "claims.json"
-_KEPT = ("source", "verdict", "figure", "low", "high", "n", "threshold", "reason", "unit")
+_KEPT = ("verdict", "figure", "low", "high", "n", "threshold", "reason")
 
 
 class Evaluated(msgspec.Struct, kw_only=True):
@@ -63,8 +63,10 @@ def keep_claims(found: Evaluated) -> None:
     listed = [
         {
             "study": results.study.name,
-            "claim": each.text,
+            "claim": each.claim.text,
+            "source": each.claim.source,
             **{name: getattr(each, name) for name in _KEPT},
+            "unit": each.claim.unit,
             "scale": scale,
             "own_numbers": each.own,
         }
