@@ -201,8 +201,9 @@ def test_like_names_a_table_above(like: str) -> None:
 
 
 def test_types_are_checked_behind_like() -> None:
-    with pytest.raises(UsageError, match="tables.* expected"):
-        study(f"{AXES}tables = [3]")
+    for wrong in ("tables = [3]", "tables = [{name = 'u', rows = 'io', like = ['t']}]"):
+        with pytest.raises(UsageError, match="tables.* expected"):
+            study(f"{AXES}{wrong}")
     with pytest.raises(UsageError, match="lacks 'rows'"):
         study(f"{AXES}[[tables]]\nname = 'u'")
 

@@ -104,9 +104,9 @@ def _inherited(plain: dict[str, Any], path: str) -> dict[str, Any]:
     for kind, joined in _JOINED.items():
         listed = plain.get(kind)
         for each in listed if isinstance(listed, list) else []:
-            if not isinstance(each, dict):
+            if not isinstance(each, dict) or not isinstance(like := each.get("like", ""), str):
                 continue  # which is said when types are checked
-            name, like = each.get("name"), each.get("like")
+            name = each.get("name")
             whole = defaults.get(kind, {})
             if like:
                 known = {**above["tables"], **above[kind]} if kind == "plots" else above[kind]
