@@ -14,6 +14,7 @@ from studies import Runner, points, run
 from test_study_run import REAL, lines, write
 from tilewise.lab.study import export
 from tilewise.lab.study.inputs import PreparedInput
+from tilewise.lab.study.store import load_entries
 from tilewise.lab.study.work import Work, write_stamp
 
 JOB = 'title = "T"\ncommand = "multiply"\nwords = ["A.npy", "B.npy"]\noutput = "C.npy"\n'
@@ -274,9 +275,10 @@ def test_lines_that_are_none_are_told(here: InProcess, tmp_path: Path) -> None:
     text = 'command = "multiply"\naxes.ranks = [1, 2]\nlaunches = 3\n'
     for name in ("a", "b"):
         run(tmp_path / name, text, Runner())
-    with Path("a/points.jsonl").open("a") as file:
-        file.write('{"no": 1}\n')
-    said = "points.jsonl, line 7 is not an entry and was left out"
+    whole = Path("a/points.jsonl").read_text().splitlines(keepends=True)
+    Path("a/points.jsonl").write_text("".join([whole[0], '{"no": 1}\n', *whole[1:]]))
+    assert len(load_entries("a")[0]) == 6
+    said = "points.jsonl, line 2 is not an entry and was left out"
     assert said in here("study", "show", "a").stdout
     for words in (("export", "a", "--csv", "x.csv"), ("compare", "a", "b"), ("compare", "b", "a")):
         done = here("study", *words)

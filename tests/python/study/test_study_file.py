@@ -226,18 +226,6 @@ def test_scales_and_runs_are_joined() -> None:
     assert launches_of(plain.runs[0])[:2] == (4, 4) and launches_of(plain.runs[1])[:2] == (3, 10)
 
 
-@pytest.mark.parametrize("name", shipped.names())
-@pytest.mark.parametrize("scale", ["tiny", "default", "report"])
-def test_shipped_studies_are_whole(name: str, scale: str) -> None:
-    from tilewise.cli.study_run import flags_of
-    from tilewise.lab.study.points import expand
-
-    made = read(shipped.path_of(name), scale)
-    planned = expand(made, {"cores": 2, "cpus": 4, "memory": 8 << 30, "disk": 1 << 40}, flags_of)
-    assert any(not point.reason for point in planned)
-    check(made, planned)
-
-
 def test_a_study_that_is_not_there() -> None:
     with pytest.raises(UsageError, match="no study 'quik'; choose from .*quick"):
         shipped.path_of("quik")

@@ -91,15 +91,6 @@ def test_every_torn_end_is_mended(tmp_path: Path) -> None:
         assert len(lines(tmp_path)) == 12
 
 
-def test_a_broken_line_in_the_middle_is_noted(tmp_path: Path) -> None:
-    run(tmp_path, STUDY, Runner())
-    path = tmp_path / "points.jsonl"
-    whole = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([whole[0], b'{"hash": 1}\n', *whole[1:]]))
-    entries, notes = store.load_entries(str(tmp_path))
-    assert len(entries) == 12 and "line 2 is not an entry" in notes[0]
-
-
 def test_another_environment_runs_again_and_the_last_one_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

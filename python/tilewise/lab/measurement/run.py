@@ -6,6 +6,7 @@ round 1   ping  file  memory  compute  ping …      hits all kinds alike, and s
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import random
 import shlex
@@ -122,34 +123,25 @@ class RunResult(msgspec.Struct, kw_only=True):
     error: TilewiseError | None = None
 
 
+@dataclasses.dataclass
 class Runner:
     """Runs `launches`. `update` hears what is on and how much of all is done; `say` each line of chatter."""
 
-    def __init__(
-        self,
-        launches: Sequence[Launch],
-        rounds: int,
-        seed: int,
-        caught: Signals,
-        *,
-        user_launcher: str = "",
-        timeout: float | None = None,
-        fault: str = "",
-        progress: bool = False,
-        update: Callable[[str, float], None] = lambda what, done: None,
-        say: Callable[[str], None] = lambda line: None,
-    ) -> None:
-        self._launches = launches
-        self._rounds = rounds
-        self._random = random.Random(seed)
-        self._caught = caught
-        self._user_launcher = user_launcher
-        self._timeout = timeout
-        self._deadline = None if timeout is None else time.monotonic() + timeout
-        self._fault = fault
-        self._progress = progress
-        self._update = update
-        self._say = say
+    launches: Sequence[Launch]
+    rounds: int
+    seed: int
+    caught: Signals
+    _: dataclasses.KW_ONLY
+    user_launcher: str = ""
+    timeout: float | None = None
+    fault: str = ""
+    progress: bool = False
+    update: Callable[[str, float], None] = lambda what, done: None
+    say: Callable[[str], None] = lambda line: None
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+        self._deadline = None if self.timeout is None else time.monotonic() + self.timeout
         self._worker = launcher.find_worker()
 
     def run(self) -> RunResult:
@@ -163,17 +155,17 @@ class Runner:
         failed: dict[int, str] = {}
         first: TilewiseError | None = None
         all_: list[Finished] = []
-        turn = in_turn(self._launches)
-        whole = max(self._rounds * sum(self._launches[index].seconds() for index in turn), 1e-9)
+        turn = in_turn(self.launches)
+        whole = max(self.rounds * sum(self.launches[index].seconds() for index in turn), 1e-9)
         spent = 0.0
-        for _ in range(self._rounds):
+        for _ in range(self.rounds):
             for index in turn:
-                launch = self._launches[index]
+                launch = self.launches[index]
                 order = [place for place, ask in enumerate(launch.asks) if not ask.skipped]
                 self._random.shuffle(order)
                 if self._late():
                     raise RunError(
-                        f"the job took longer than --timeout {self._timeout:g} seconds and was ended"
+                        f"the job took longer than --timeout {self.timeout:g} seconds and was ended"
                     )
                 begin, share = spent / whole, launch.seconds() / whole
                 spent += launch.seconds()
@@ -211,10 +203,10 @@ class Runner:
         near = launch.kind in _MESSAGES and launch.place != "node"
         if near and launcher.mpiexec_path(self._worker.build) is not None:
             return ""
-        return self._user_launcher if launch.hosts or launch.ranks > 1 or launch.place == "node" else ""
+        return self.user_launcher if launch.hosts or launch.ranks > 1 or launch.place == "node" else ""
 
     def _one(self, launch: Launch, order: list[int], number: int, begin: float, share: float) -> Finished:
-        final = job_of(launch, [launch.asks[place] for place in order], number, self._fault, self._progress)
+        final = job_of(launch, [launch.asks[place] for place in order], number, self.fault, self.progress)
         theirs = self._theirs(launch)
         usual = launcher.own_start(
             self._worker,
@@ -228,23 +220,23 @@ class Runner:
         start = usual.guarded(self._worker.path)
         if launch.kind == "file" and start.remote:
             final = msgspec.structs.replace(final, site=site_of(launch))
-        self._say(f"tilewise: {launch.what}: starting {shlex.join(start.shown())}")
-        self._update(launch.what, begin)
+        self.say(f"tilewise: {launch.what}: starting {shlex.join(start.shown())}")
+        self.update(launch.what, begin)
         left = None if self._deadline is None else max(0.1, self._deadline - time.monotonic())
         supervisor = Supervisor(
             start,
             self._worker.path,
-            self._caught,
+            self.caught,
             timeout=left,
             # Other phases are steps of a point, and no share of the launch.
             on_progress=lambda phase, done: (
-                self._update(launch.what, begin + share * done) if phase == "compute" else None
+                self.update(launch.what, begin + share * done) if phase == "compute" else None
             ),
-            on_chatter=self._say,
+            on_chatter=self.say,
         )
         watch = Watch()
         outcome = supervisor.run(job.encode(final))
-        error = diagnose.error_of(outcome, self._timeout, start)
+        error = diagnose.error_of(outcome, self.timeout, start)
         if error is not None:
             error.message = f"{launch.what}: {error.message}"
             raise error

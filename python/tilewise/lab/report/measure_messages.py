@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewise.base.units import plural
 from tilewise.lab.measurement.result import Line, Matrix, Measurement
 from tilewise.lab.report import measured as ask
 from tilewise.lab.report.table import (
@@ -41,7 +42,7 @@ def per_byte(measurement: Measurement) -> list[Table]:
         if len(levels) == 1 and len(by_name) > 1:
             views = [(levels[0], f"level {levels[0]}", list(by_name.items()))]
         for key, what, sides in views:
-            title = f"{what}, {ask.pairs_text(pairs)}"
+            title = f"{what}, {plural(pairs, 'pair')}"
             tables.append(_per_byte(measurement, f"{key}-{pairs}", title, sides))
     return tables
 

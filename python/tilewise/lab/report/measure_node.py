@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewise.base.units import rate_text
+from tilewise.base.units import plural, rate_text
 from tilewise.lab.measurement.lines import choices, sentences
 from tilewise.lab.measurement.result import FittedCurve, Line, Measurement, Model
 from tilewise.lab.report import measured as ask
@@ -79,7 +79,7 @@ def compute(measurement: Measurement) -> Table | None:
     several = len({name for name, _, _ in sides}) > 1
     columns = [Column("size")]
     for name, dtype, threads in sides:
-        columns.append(Column(f"{name} {dtype}" if several else dtype, ask.threads_text(threads)))
+        columns.append(Column(f"{name} {dtype}" if several else dtype, plural(threads, "thread")))
     table = Table("compute", "Arithmetic: GFLOP/s of products of square matrices", columns)
     marks = ask.marks(measurement)
     for size in sorted({line.size for line in lines}):
@@ -120,7 +120,7 @@ def _by_threads(table: Table, measurement: Measurement, rows: dict[str, list[Lin
     if not rows:
         return None
     counts = sorted({line.threads for lines in rows.values() for line in lines})
-    table.columns += number_columns(*map(ask.threads_text, counts))
+    table.columns += number_columns(*(plural(count, "thread") for count in counts))
     marks = ask.marks(measurement)
     for name, lines in rows.items():
         cells: list[Cell | str] = []

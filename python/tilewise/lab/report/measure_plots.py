@@ -44,14 +44,14 @@ def _views(lines: list[Line]) -> list[View]:
     among: list[View] = []
     views: list[View] = []
     for (level, pairs), group in ask.grouped(lines, lambda line: (line.level, line.pairs)).items():
-        title = f"by exchange, level {level}, {ask.pairs_text(pairs)}"
+        title = f"by exchange, level {level}, {plural(pairs, 'pair')}"
         views.append((f"{level}-{pairs}", title, _exchange, group))
     if len({line.level for line in lines}) > 1:
         round_trips = [line for line in lines if line.pattern != "stream"]
         first = ask.exchange(round_trips[0]) if round_trips else ""
         same = [line for line in round_trips if ask.exchange(line) == first]
         for pairs, group in ask.grouped(same, lambda line: line.pairs).items():
-            title = f"by level, {first}, {ask.pairs_text(pairs)}"
+            title = f"by level, {first}, {plural(pairs, 'pair')}"
             among.append((f"levels-{pairs}", title, lambda line: line.level, group))
     return among + views
 
@@ -266,7 +266,7 @@ def _memory(measurement: Measurement, lines: list[Line], title: str) -> Plot:
     series = []
     for (name, count), group in ask.grouped(lines, lambda line: (line.name, line.threads)).items():
         colour = _NAMES.index(name) if name in _NAMES else None
-        words = f"{name}, {ask.threads_text(count)}"
+        words = f"{name}, {plural(count, 'thread')}"
         points = [
             _point(line, float(line.amount or line.bytes), f"{words}, {size_text(line.bytes)} an array")
             for line in group
@@ -291,7 +291,7 @@ def _compute(lines: list[Line]) -> Plot:
     threads, types = sorted({line.threads for line in lines}), sorted({line.dtype for line in lines})
     series = []
     for (dtype, count), group in ask.grouped(lines, lambda line: (line.dtype, line.threads)).items():
-        words = f"{dtype}, {ask.threads_text(count)}"
+        words = f"{dtype}, {plural(count, 'thread')}"
         points = [_point(line, float(line.size), f"{words}, {line.size}²") for line in group]
         series.append(Curve(words, points, types.index(dtype), threads.index(count)))
     sizes = sorted({float(line.size) for line in lines})

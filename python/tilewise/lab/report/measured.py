@@ -218,16 +218,6 @@ def not_run(line: Line | None, marks: Marks | None) -> Cell:
     return Cell(NOT_RUN, None, reason, marks.sign(reason) if marks else "", "faint")
 
 
-def pairs_text(count: int) -> str:
-    """`1 pair`, `3 pairs`."""
-    return plural(count, "pair")
-
-
-def threads_text(count: int) -> str:
-    """`1 thread`, `2 threads`."""
-    return plural(count, "thread")
-
-
 def size_cell(count: int) -> Cell:
     """A size in bytes as a cell."""
     return quantity(count, size_text)

@@ -177,7 +177,7 @@ def timeline_plot(timelines: Sequence[Timeline], key: str = "timeline", title: s
             )
             top += _GAP
             kinds |= _bars(axes, line, top, seconds)
-            _lines(axes, line, top, seconds, tall / rows)
+            _lines(axes, line, top, tall / rows)
             _spots(plot, axes, line, top, seconds)
             ticks += [
                 (top + place, clean(rank.name)) for place, rank in enumerate(line.ranks) if place % step == 0
@@ -266,7 +266,7 @@ def _rectangles(
     axes.add_patch(PathPatch(path, facecolor=colour, edgecolor="none", linewidth=0, zorder=order))
 
 
-def _lines(axes: Axes, line: Timeline, top: float, seconds: float, row: float) -> None:
+def _lines(axes: Axes, line: Timeline, top: float, row: float) -> None:
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 

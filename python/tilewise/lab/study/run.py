@@ -198,18 +198,8 @@ class _Schedule:
 
     def entry(self, point: StudyPoint, launch: int) -> Entry:
         """The entry of a launch that is about to begin."""
-        return Entry(
-            hash=store.hash_of(point.key, launch, self._environment),
-            point=point.key,
-            run=point.run,
-            axes=point.axes,
-            status=DONE,
-            launch=launch,
-            warmup=launch < warmups_of(self._runs[point.run]),
-            command=point.words,
-            environment=self._environment.id(),
-            started=store.now(),
-        )
+        warmup = launch < warmups_of(self._runs[point.run])
+        return _entry(point, launch, self._environment, status=DONE, warmup=warmup)
 
     def trace(self, point: StudyPoint, launch: int) -> str:
         """The name of the timeline that a launch is to keep; empty for nearly all."""
@@ -299,22 +289,22 @@ def _keep_not_run(points: list[StudyPoint], kept: Store, environment: StudyEnvir
     """An entry for each point out of reach that says why, unless the same is there already."""
     there = {(entry.point, entry.message) for entry in kept.entries if entry.status == NOT_RUN}
     for point in points:
-        if not point.reason or (point.key, point.reason) in there:
-            continue
-        kept.append(
-            Entry(
-                hash=store.hash_of(point.key, -1, environment),
-                point=point.key,
-                run=point.run,
-                axes=point.axes,
-                status=NOT_RUN,
-                launch=-1,
-                command=point.words,
-                environment=environment.id(),
-                started=store.now(),
-                message=point.reason,
-            )
-        )
+        if point.reason and (point.key, point.reason) not in there:
+            kept.append(_entry(point, -1, environment, status=NOT_RUN, message=point.reason))
+
+
+def _entry(point: StudyPoint, launch: int, environment: StudyEnvironment, **more: Any) -> Entry:
+    return Entry(
+        hash=store.hash_of(point.key, launch, environment),
+        point=point.key,
+        run=point.run,
+        axes=point.axes,
+        launch=launch,
+        command=point.words,
+        environment=environment.id(),
+        started=store.now(),
+        **more,
+    )
 
 
 def _shuffled(points: list[StudyPoint], seed: int, launch: int) -> list[StudyPoint]:
