@@ -36,7 +36,7 @@ from tilewise.lab.report.render import html
 from tilewise.lab.study import points
 from tilewise.lab.study.study import parse
 from tilewise.launch import events
-from tilewise.launch.lines import Lines
+from tilewise.launch.connections import Connections
 from tilewise.machine import profile
 from tilewise.machine.allocation import read_hosts
 from tilewise.operations.multiply.options import Multiply
@@ -217,22 +217,22 @@ class _Door:
 def _greeting(data: bytes, folder: Path) -> None:
     """What anybody says at the door for ranks elsewhere, and what is heard of it."""
     heard: list[bytes] = []
-    lines = Lines("fuzz", 4, False, heard.append)
-    lines._token = seeds.TOKEN
-    lines._room[True] = 1
+    connections = Connections("fuzz", 4, False, heard.append)
+    connections._token = seeds.TOKEN
+    connections._capacity[True] = 1
     door = _Door(data)
-    lines._let_in(door, True)  # type: ignore[arg-type]
+    connections._accept_ranks(door, True)  # type: ignore[arg-type]
     for _ in range(200):
-        for descriptor in list(lines._held):
-            lines.hear(descriptor)
-    if (heard or lines.hosts()) and seeds.TOKEN.encode() not in data:
+        for descriptor in list(connections._connections):
+            connections.hear(descriptor)
+    if (heard or connections.hosts()) and seeds.TOKEN.encode() not in data:
         raise BrokenPromise("a stranger is heard")
-    if 0 in lines.here():
+    if 0 in connections.local_pids():
         raise BrokenPromise("a stranger's end would be ours")
     for line in heard:
         events.split_line(line)
     door.theirs.close()
-    lines.close()
+    connections.close()
 
 
 def _whole(*kinds: str) -> Callable[[], Iterator[bytes]]:

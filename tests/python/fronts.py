@@ -7,7 +7,7 @@ import selectors
 import time
 from collections.abc import Sequence
 
-from tilewise.launch.lines import Lines
+from tilewise.launch.connections import Connections
 from tilewise.launch.worker import FRONT
 
 
@@ -18,11 +18,11 @@ class ListeningFront:
         self.heard: list[bytes] = []
         self.selector = selectors.DefaultSelector()
         self.run = f"test-{os.getpid()}-{time.monotonic_ns()}"
-        self.lines = Lines(self.run, 4, True, self.heard.append, hosts)
-        self.lines.listen(self.selector)
-        self.token, self.port, *self.addresses = self.lines.environment[FRONT].split()
+        self.connections = Connections(self.run, 4, True, self.heard.append, hosts)
+        self.connections.listen(self.selector)
+        self.token, self.port, *self.addresses = self.connections.environment[FRONT].split()
 
     def close(self) -> None:
         """Ends all connections."""
-        self.lines.close()
+        self.connections.close()
         self.selector.close()

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 from fronts import ListeningFront
-from tilewise.launch import launcher, lines
+from tilewise.launch import connections, launcher
+from tilewise.launch.connections import Pieces
 from tilewise.launch.job import quit_job
-from tilewise.launch.lines import Pieces
 from tilewise.launch.liveness import RankPidfds
 
 HERE = os.uname().nodename
@@ -23,7 +23,7 @@ class Front(ListeningFront):
 
     def __init__(self, hosts: tuple[str, ...] = (HERE,)) -> None:
         super().__init__(hosts)
-        self.pidfds = RankPidfds(self.selector, self.lines)
+        self.pidfds = RankPidfds(self.selector, self.connections)
 
     def listen(self, seconds: float = 0.05) -> None:
         """Hears all that is there to be heard."""
@@ -65,7 +65,7 @@ def ended(caller: socket.socket) -> bool:
 
 
 def test_wrong_tokens_leave_the_door_open(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:
-    front.lines._room[True] = 40
+    front.connections._capacity[True] = 40
     for _ in range(100):
         with front.call(b"guessed far 7\n"):
             front.listen(0.001)
@@ -73,9 +73,9 @@ def test_wrong_tokens_leave_the_door_open(front: Front, monkeypatch: pytest.Monk
 
 
 def test_no_rank_is_kept_out_by_those_who_say_nothing(front: Front) -> None:
-    held = [front.call(b"") for _ in range(lines._STRANGERS + 20)]
+    held = [front.call(b"") for _ in range(connections._UNIDENTIFIED + 20)]
     front.listen()
-    assert front.greets(7) and len(front.lines._strangers) <= lines._STRANGERS
+    assert front.greets(7) and len(front.connections._unidentified) <= connections._UNIDENTIFIED
     assert ended(held[0])
     for each in held:
         each.close()
@@ -84,7 +84,7 @@ def test_no_rank_is_kept_out_by_those_who_say_nothing(front: Front) -> None:
 def test_a_rank_that_has_spoken_is_not_pushed_out(front: Front) -> None:
     """Its words wait to be read while others call."""
     rank = front.call(f"{front.token} far 7\n".encode())
-    held = [front.call(b"") for _ in range(2 * lines._STRANGERS)]
+    held = [front.call(b"") for _ in range(2 * connections._UNIDENTIFIED)]
     front.listen()
     assert rank.recv(1) == b"."
     for each in held:
@@ -92,7 +92,7 @@ def test_a_rank_that_has_spoken_is_not_pushed_out(front: Front) -> None:
 
 
 def test_a_greeting_has_an_end(front: Front) -> None:
-    caller = front.call(b"x" * lines._GREETING)
+    caller = front.call(b"x" * connections._GREETING)
     front.listen()
     assert ended(caller)
 
@@ -100,17 +100,17 @@ def test_a_greeting_has_an_end(front: Front) -> None:
 def test_a_greeting_comes_in_time(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:
     caller = front.call(b"slow")
     front.listen()
-    monkeypatch.setattr(lines, "_GREETED_IN", 0.0)
+    monkeypatch.setattr(connections, "_GREETED_IN", 0.0)
     front.listen()
     assert ended(caller)
-    assert lines._GREETING <= 512
+    assert connections._GREETING <= 512
 
 
 @pytest.mark.parametrize("pid", ["0", "²", "-1", ""])
 def test_a_process_has_a_number(front: Front, pid: str) -> None:
     caller = front.call(f"{front.token} far {pid}\n".encode())
     front.listen()
-    assert ended(caller) and front.lines.hosts() == set()
+    assert ended(caller) and front.connections.hosts() == set()
 
 
 def test_the_end_of_the_ranks_here_is_not_ours(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_the_end_of_the_ranks_here_is_not_ours(front: Front, monkeypatch: pytest
     front.listen()
     killed: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "kill", lambda pid, number: killed.append((pid, number)))
-    front.lines.end_here()
+    front.connections.end_local()
     assert killed == []
     caller.close()
 
@@ -135,7 +135,7 @@ def test_long_lines_cost_what_they_are_long() -> None:
 
 def test_a_flood_of_others_does_not_hold_the_front(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:
     """Callers of another user at the abstract socket are turned away; there may be no end of them."""
-    door = next(door for door, elsewhere in front.lines._doors.values() if not elsewhere)
+    door = next(door for door, remote in front.connections._listeners.values() if not remote)
     called: list[socket.socket] = []
 
     class Flooded:
@@ -149,7 +149,7 @@ def test_a_flood_of_others_does_not_hold_the_front(front: Front, monkeypatch: py
             return door.fileno()
 
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    front.lines._let_in(Flooded(), False)  # type: ignore[arg-type]
+    front.connections._accept_ranks(Flooded(), False)  # type: ignore[arg-type]
     assert called and all(map(ended, called))
 
 
@@ -159,16 +159,16 @@ def test_a_flood_of_others_does_not_hold_the_front(front: Front, monkeypatch: py
 )
 def test_it_listens_where_the_ranks_are(hosts: tuple[str, ...], expected: list[str]) -> None:
     made = Front(hosts)
-    with contextlib.closing(made.lines):
-        listening = {door.getsockname()[0] for door, elsewhere in made.lines._doors.values() if elsewhere}
+    with contextlib.closing(made.connections):
+        listening = {door.getsockname()[0] for door, remote in made.connections._listeners.values() if remote}
         assert (made.addresses, listening) == (expected, set(expected))
 
 
 def test_it_listens_on_all_addresses_where_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     for hosts in ((), ("no-such-host.invalid",)):
         made = Front(hosts)
-        with contextlib.closing(made.lines):
-            assert {door.getsockname()[0] for door, far in made.lines._doors.values() if far} <= {
+        with contextlib.closing(made.connections):
+            assert {door.getsockname()[0] for door, far in made.connections._listeners.values() if far} <= {
                 "::",
                 "0.0.0.0",
             }

@@ -11,8 +11,8 @@ from typing import IO
 
 from tilewise.base.errors import UsageError
 from tilewise.launch import constants, worker
+from tilewise.launch.connections import Connections
 from tilewise.launch.launcher import Start
-from tilewise.launch.lines import Lines
 from tilewise.launch.outcome import Outcome
 
 _LEAVING = 3.0  # seconds for the child to end when the other ranks have
@@ -95,11 +95,11 @@ class Feed:
             selector.register(self._stream, selectors.EVENT_WRITE)
 
 
-def let_go(child: subprocess.Popen[bytes], lines: Lines, outcome: Outcome) -> None:
+def let_go(child: subprocess.Popen[bytes], connections: Connections, outcome: Outcome) -> None:
     """Ends a child that waits until we have said why the job failed, and all other ranks."""
     gone = outcome.lost is not None or outcome.hang is not None
-    _dismiss(lines, outcome, _BRIEFLY if gone else _DISMISSED)
-    lines.close()
+    _dismiss(connections, outcome, _BRIEFLY if gone else _DISMISSED)
+    connections.close()
     close_streams(child)
     try:
         child.wait(0.0 if gone else _LEAVING)
@@ -115,12 +115,12 @@ def close_streams(child: subprocess.Popen[bytes]) -> None:
                 stream.close()
 
 
-def _dismiss(lines: Lines, outcome: Outcome, patience: float) -> None:
+def _dismiss(connections: Connections, outcome: Outcome, patience: float) -> None:
     """Ask all ranks to leave a failed job, the one that said so last: it aborts the job if need be."""
     failure = outcome.failed or outcome.signalled
     if failure is None:
-        lines.dismiss(None, patience)
+        connections.dismiss(None, patience)
         return
     for rank in outcome.places:
         if rank.rank == failure.rank:
-            lines.dismiss((rank.host, rank.pid), patience)
+            connections.dismiss((rank.host, rank.pid), patience)

@@ -24,8 +24,8 @@ import msgspec
 from tilewise.base import processes
 from tilewise.base.errors import UsageError
 from tilewise.base.units import parse_time
+from tilewise.launch.connections import Connections, End
 from tilewise.launch.events import Beat, RankPlace
-from tilewise.launch.lines import End, Lines
 from tilewise.launch.outcome import Hang
 from tilewise.launch.worker import PHASE
 
@@ -205,13 +205,13 @@ class RankPidfds:
     hosts that do not answer any more.
     """
 
-    def __init__(self, selector: selectors.BaseSelector, lines: Lines) -> None:
+    def __init__(self, selector: selectors.BaseSelector, connections: Connections) -> None:
         self.first_gone: int | None = None
         self.lost: str | None = None
         self.silent: list[str] = []
         self._selector = selector
         self._ranks: dict[int, int] = {}
-        self._lines = lines
+        self._connections = connections
         self._known: dict[tuple[str, int], int] = {}  # the rank of each host's pids
         self._ended: list[End] = []  # of those that held a line
         self.gone: list[tuple[str, int]] = []  # host and process of each rank that has died, until taken
@@ -226,7 +226,7 @@ class RankPidfds:
             os.close(bell)
 
     def __contains__(self, descriptor: int) -> bool:
-        return any(descriptor in known for known in (self._ranks, self._children, self._lines))
+        return any(descriptor in known for known in (self._ranks, self._children, self._connections))
 
     def watch(self, ranks: list[RankPlace], launcher: int) -> None:
         """Watch the ranks, now known: a launcher kills all when one dies, and may then name any of them."""
@@ -235,7 +235,7 @@ class RankPidfds:
         self._known = {(rank.host, rank.pid): rank.rank for rank in ranks}
         for end in [end for end in self._ended if (end.host, end.pid) in self._known][:1]:
             self._line_gone(end)
-        held = self._lines.here()  # their ends are heard in the right sequence
+        held = self._connections.local_pids()  # their ends are heard in the right sequence
         gone = []
         for rank in local if 1 < len(local) <= _WATCHED else ():
             if (bell := processes.pidfd(rank.pid)) is not None:
@@ -267,13 +267,13 @@ class RankPidfds:
 
         A rank that dies closes its own before the launcher hears of it and kills the others.
         """
-        here, closed = os.uname().nodename, self._lines.closed()
+        here, closed = os.uname().nodename, self._connections.closed()
         for bell in closed + [each for each in rung if each not in closed]:
-            if bell in self._lines:
-                if (end := self._lines.hear(bell, closed=bell in closed)) is not None:
+            if bell in self._connections:
+                if (end := self._connections.hear(bell, closed=bell in closed)) is not None:
                     self._ended.append(end)
                     self._line_gone(end)
-                elif self._lines.over:  # what they had to say is late, or the launcher has lost it
+                elif self._connections.over:  # what they had to say is late, or the launcher has lost it
                     self._lose("", PATIENCE)
             elif bell in self._ranks:
                 self._selector.unregister(bell)
@@ -281,7 +281,7 @@ class RankPidfds:
             elif bell in self._children:  # else a caller whose line was ended meanwhile
                 self._selector.unregister(bell)
                 self._lose(self._children[bell], PATIENCE)
-        self._lines.forget_strangers()
+        self._connections.drop_unidentified()
 
     @property
     def first_host(self) -> str:

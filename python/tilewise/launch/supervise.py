@@ -16,9 +16,9 @@ from tilewise.base import processes
 from tilewise.base.errors import Interrupted
 from tilewise.launch import cleanup, events, signals, slurm, worker
 from tilewise.launch.child import Feed, close_streams, let_go, spawn
+from tilewise.launch.connections import Connections, Pieces
 from tilewise.launch.join import cancel_step
 from tilewise.launch.launcher import Start
-from tilewise.launch.lines import Lines, Pieces
 from tilewise.launch.liveness import Beats, RankPidfds, stopped_ranks
 from tilewise.launch.outcome import Hang, Outcome
 
@@ -59,9 +59,9 @@ class Supervisor:
         # No two runs have the same: one child is started by this process at a time.
         self._mark = f"{worker.RUN}={os.getpid()}-{time.monotonic_ns()}"
         name, _, value = self._mark.partition("=")
-        self._lines = Lines(value, start.ranks, start.remote, self._line, start.hosts)
+        self._connections = Connections(value, start.ranks, start.remote, self._line, start.hosts)
         phase = {worker.PHASE: worker.NO_PHASE}
-        variables = {**start.environment, **phase, name: value, **self._lines.environment}
+        variables = {**start.environment, **phase, name: value, **self._connections.environment}
         self._start = msgspec.structs.replace(start, environment=variables)
         self._joined = start.launcher.joined
         self._program = program
@@ -111,12 +111,12 @@ class Supervisor:
             if child is not None and not self._waited_for():
                 close_streams(child)
             if not self._waited_for():
-                self._lines.close()
+                self._connections.close()
         if self._waited_for():
             # What ends a rank by accident makes the launcher kill us: that comes when we have said why.
             if self._outcome.lost is not None or self._outcome.hang is not None:
                 self._end_others(well=False)
-            signals.keep(lambda: let_go(child, self._lines, self._outcome))
+            signals.keep(lambda: let_go(child, self._connections, self._outcome))
             return self._outcome
         returncode = child.wait()
         survived = self._start.survives and self._outcome.record is not None
@@ -137,8 +137,8 @@ class Supervisor:
             bell = processes.pidfd(child.pid)
             if bell is not None:
                 selector.register(bell, selectors.EVENT_READ)
-            self._lines.listen(selector)
-            pidfds = RankPidfds(selector, self._lines)
+            self._connections.listen(selector)
+            pidfds = RankPidfds(selector, self._connections)
             running = watched = False
             try:
                 gone_at: float | None = None
@@ -193,8 +193,8 @@ class Supervisor:
                 self._signals.disregard()
             finally:
                 self._outcome.first_gone, self._outcome.silent = pidfds.first_gone, pidfds.silent
-                self._outcome.first_host, self._outcome.over = pidfds.first_host, self._lines.over
-                self._outcome.called = sorted(self._lines.hosts())
+                self._outcome.first_host, self._outcome.over = pidfds.first_host, self._connections.over
+                self._outcome.called = sorted(self._connections.hosts())
                 pidfds.close()
                 if bell is not None:
                     os.close(bell)
@@ -223,7 +223,7 @@ class Supervisor:
         if self._ended_by is not None and pidfds.lost is not None:
             outcome.lost = pidfds.lost  # ranks that a signal ends wait for us: this one ended by itself
             return True
-        if outcome.record is not None and self._lines.all_left:
+        if outcome.record is not None and self._connections.all_left:
             # A launcher whose own process on some host was killed waits on, with nothing left to wait for.
             self._left_at = self._left_at or now
             outcome.outlived = now > self._left_at + _LEAVING
@@ -358,8 +358,8 @@ class Supervisor:
     def _end(self, child: subprocess.Popen[bytes]) -> None:
         """Ends all that runs."""
         if not self._joined:
-            self._lines.end_here()  # at once: while many spin, to find all that runs takes seconds
-            self._lines.close()
+            self._connections.end_local()  # at once: while many spin, to find all that runs takes seconds
+            self._connections.close()
         processes.end_tree(child, () if self._joined else self._pids(), self._program, self._mark)
 
     def _end_others(self, well: bool) -> None:

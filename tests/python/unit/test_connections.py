@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 from fronts import ListeningFront
 from tilewise.launch import constants
+from tilewise.launch.connections import End
 from tilewise.launch.events import RankPlace
-from tilewise.launch.lines import End
 from tilewise.launch.liveness import RankPidfds
 
 HERE = os.uname().nodename
@@ -25,7 +25,7 @@ class Front(ListeningFront):
         """All ends that are there to be heard."""
         ends = []
         while ready := self.selector.select(0.1):
-            ends += [end for key, _ in ready if (end := self.lines.hear(key.fd)) is not None]
+            ends += [end for key, _ in ready if (end := self.connections.hear(key.fd)) is not None]
         return ends
 
     def call(self, host: str, pid: int, token: str | None = None) -> socket.socket:
@@ -47,7 +47,7 @@ def front() -> Iterator[Front]:
 
 def test_the_end_of_a_rank_is_heard_and_told_to_the_others(front: Front) -> None:
     first, second = front.call("far", 7), front.call("farther", 8)
-    assert first.recv(1) == second.recv(1) == b"." and front.lines.hosts() == {"far", "farther"}
+    assert first.recv(1) == second.recv(1) == b"." and front.connections.hosts() == {"far", "farther"}
     first.close()
     assert front.listen() == [End("far", 7, False)]
     assert second.recv(1) == b"L"
@@ -67,27 +67,27 @@ def test_when_all_ranks_have_left(front: Front) -> None:
         rank.sendall(b"bye\n")
         rank.close()
     front.listen()
-    assert not front.lines.over and not front.lines.all_left
+    assert not front.connections.over and not front.connections.all_left
     ranks[3].close()
     front.listen()
-    assert front.lines.over and not front.lines.all_left  # the last has not said that it was done
+    assert front.connections.over and not front.connections.all_left  # the last has not said that it was done
 
 
 def test_who_does_not_know_the_token_gets_no_answer(front: Front) -> None:
     stranger = front.call("far", 7, token="guessed")
-    assert stranger.recv(1) == b"" and front.listen() == [] and front.lines.hosts() == set()
+    assert stranger.recv(1) == b"" and front.listen() == [] and front.connections.hosts() == set()
 
 
 def test_the_end_of_the_front_reaches_ranks(front: Front) -> None:
     rank = front.call("far", 7)
-    front.lines.close()
+    front.connections.close()
     assert rank.recv(9) == b"."
     assert rank.recv(1) == b""
 
 
 def test_the_kernel_asks_whether_the_other_side_is_there(front: Front) -> None:
     front.call("far", 7)
-    held = next(line.socket for line in front.lines._held.values())
+    held = next(line.socket for line in front.connections._connections.values())
     assert held.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
     assert (
         held.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == constants.seam().line_patience * 1000
@@ -95,11 +95,11 @@ def test_the_kernel_asks_whether_the_other_side_is_there(front: Front) -> None:
 
 
 def test_a_host_that_does_not_answer_is_told_from_a_rank_that_ended(front: Front) -> None:
-    pidfds = RankPidfds(front.selector, front.lines)
+    pidfds = RankPidfds(front.selector, front.connections)
     pidfds.watch([RankPlace(0, HERE, 1), RankPlace(1, "far", 7), RankPlace(2, "farther", 8)], os.getpid())
     front.call("far", 7)
-    cut = next(fd for fd, line in front.lines._held.items() if line.host == "far")
-    front.lines._held[cut].socket = _Cut()  # type: ignore[assignment]
+    cut = next(fd for fd, line in front.connections._connections.items() if line.host == "far")
+    front.connections._connections[cut].socket = _Cut()  # type: ignore[assignment]
     pidfds.hear([cut])
     assert (pidfds.first_gone, pidfds.lost, pidfds.silent) == (1, "far", ["far"])
     rank = front.call("farther", 8)
@@ -120,7 +120,7 @@ def test_neither_beats_that_wait_nor_slow_ends_hide_which_rank_closed_first(fron
     for rank in ranks:
         _answered(rank)
         front.listen()
-    pidfds = RankPidfds(front.selector, front.lines)
+    pidfds = RankPidfds(front.selector, front.connections)
     pidfds.watch([RankPlace(index, HERE, rank.pid) for index, rank in enumerate(ranks)], os.getpid())
     for rank in ranks:
         _told(rank)  # to beat

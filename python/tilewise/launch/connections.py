@@ -33,7 +33,7 @@ from tilewise.launch import constants
 from tilewise.launch.worker import FRONT
 
 _LOCAL, _REMOTE = 256, 4096  # ranks that are let in
-_STRANGERS = 256  # of these, callers at a time that have yet to say who they are
+_UNIDENTIFIED = 256  # of these, callers at a time that have yet to say who they are
 _GREETING, _GREETED_IN = 512, 5.0  # bytes and seconds in which they say it
 _ATTEMPTS = 8  # to find a port that is free on several addresses
 _SPARED = 64  # descriptors that the front needs for other things
@@ -66,7 +66,7 @@ class Pieces:
         return ended
 
 
-class _Line(msgspec.Struct):
+class _Connection(msgspec.Struct):
     socket: _socket.socket
     remote: bool
     host: str = ""
@@ -75,7 +75,7 @@ class _Line(msgspec.Struct):
     done: bool = False  # it said that its end will mean nothing
 
 
-class Lines:
+class Connections:
     """Listening sockets, and the connections of ranks. `remote`: ranks may be on other hosts.
 
     `on_line` hears each line that a rank sends: beats, and what a launcher's terminal is not to show. `hosts`
@@ -93,39 +93,39 @@ class Lines:
         self._on_line = on_line
         self._selector: selectors.BaseSelector | None = None
         self._ends = select.epoll() if sys.platform == "linux" else None
-        self._held: dict[int, _Line] = {}
-        self._strangers: dict[int, float] = {}  # when each called, the first one first
+        self._connections: dict[int, _Connection] = {}
+        self._unidentified: dict[int, float] = {}  # when each called, the first one first
         self._token = os.urandom(16).hex()
-        self._doors: dict[int, tuple[_socket.socket, bool]] = {}
-        self._room = {False: _LOCAL, True: _REMOTE}
+        self._listeners: dict[int, tuple[_socket.socket, bool]] = {}
+        self._capacity = {False: _LOCAL, True: _REMOTE}
         self._lost = False
         self._ranks, self._left, self._announced = ranks, 0, 0
         self.environment: dict[str, str] = {}
-        if (here := _abstract(run)) is not None:
-            self._doors[here.fileno()] = here, False
-        ways = _ways(hosts) if remote else ()
-        if remote and (doors := _tcp(ways)):
-            self._doors |= {door.fileno(): (door, True) for door in doors}
-            self._room[True] = min(_REMOTE, _descriptors() - _LOCAL - _SPARED)
-            port = str(doors[0].getsockname()[1])
+        if (local := _abstract(run)) is not None:
+            self._listeners[local.fileno()] = local, False
+        ways = _addresses_towards(hosts) if remote else ()
+        if remote and (listeners := _tcp(ways)):
+            self._listeners |= {listener.fileno(): (listener, True) for listener in listeners}
+            self._capacity[True] = min(_REMOTE, _descriptors() - _LOCAL - _SPARED)
+            port = str(listeners[0].getsockname()[1])
             self.environment[FRONT] = " ".join([self._token, port, *(ways or _addresses())])
 
     def listen(self, selector: selectors.BaseSelector) -> None:
         """Register all sockets with `selector`."""
         self._selector = selector
-        for descriptor in self._doors:
-            self._listen_to(descriptor)
+        for descriptor in self._listeners:
+            self._register(descriptor)
 
     def close(self) -> None:
         """Ends all connections, and with them the ranks on other hosts."""
-        for descriptor in (*self._doors, *self._held):
-            self._deaf(descriptor)
-        for door, _ in self._doors.values():
-            door.close()
-        for line in self._held.values():
-            line.socket.close()
-        self._doors.clear()
-        self._held.clear()
+        for descriptor in (*self._listeners, *self._connections):
+            self._unregister(descriptor)
+        for listener, _ in self._listeners.values():
+            listener.close()
+        for peer in self._connections.values():
+            peer.socket.close()
+        self._listeners.clear()
+        self._connections.clear()
         if self._ends is not None:
             self._ends.close()
 
@@ -135,19 +135,21 @@ class Lines:
         Where one of them holds no line, or does not leave, `last` is not asked, and may abort the job.
         """
         late = time.monotonic() + patience
-        held = [line for line in self._held.values() if line.pid]
-        final = [line for line in held if (line.host or os.uname().nodename, line.pid) == last]
-        if len(held) + self._left >= self._ranks and self._gone([x for x in held if x not in final], late):
-            self._gone(final, late)
+        held = [peer for peer in self._connections.values() if peer.pid]
+        final = [peer for peer in held if (peer.host or os.uname().nodename, peer.pid) == last]
+        if len(held) + self._left >= self._ranks and self._have_left(
+            [x for x in held if x not in final], late
+        ):
+            self._have_left(final, late)
 
     @staticmethod
-    def _gone(lines: list[_Line], late: float) -> bool:
+    def _have_left(lines: list[_Connection], late: float) -> bool:
         """Ask the ranks of these connections to leave, and return whether they have by then."""
         with selectors.DefaultSelector() as selector:
-            for line in lines:
+            for peer in lines:
                 with contextlib.suppress(OSError):
-                    line.socket.send(_LEAVE)
-                selector.register(line.socket.fileno(), selectors.EVENT_READ, line.socket)
+                    peer.socket.send(_LEAVE)
+                selector.register(peer.socket.fileno(), selectors.EVENT_READ, peer.socket)
             while selector.get_map() and (left := late - time.monotonic()) > 0:
                 for key, _ in selector.select(left):
                     try:
@@ -159,21 +161,21 @@ class Lines:
             return not selector.get_map()
 
     def __contains__(self, descriptor: int) -> bool:
-        return descriptor in self._doors or descriptor in self._held
+        return descriptor in self._listeners or descriptor in self._connections
 
-    def here(self) -> set[int]:
-        """The processes on this host that hold a connection."""
-        return {line.pid for line in self._held.values() if line.pid and not line.host}
+    def local_pids(self) -> set[int]:
+        """Return the PIDs on this host that hold a connection."""
+        return {peer.pid for peer in self._connections.values() if peer.pid and not peer.host}
 
-    def end_here(self) -> None:
-        """Asks those to end."""
-        for pid in self.here():
+    def end_local(self) -> None:
+        """Ask the ranks on this host to end."""
+        for pid in self.local_pids():
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGTERM)
 
     def hosts(self) -> set[str]:
-        """Other hosts, of which a rank has called."""
-        return {line.host for line in self._held.values() if line.host}
+        """Return the other hosts of which a rank has called."""
+        return {peer.host for peer in self._connections.values() if peer.host}
 
     @property
     def over(self) -> bool:
@@ -192,133 +194,133 @@ class Lines:
         """
         if self._ends is None or self._ends.closed:
             return []
-        return [descriptor for descriptor, _ in self._ends.poll(0) if descriptor in self._held]
+        return [descriptor for descriptor, _ in self._ends.poll(0) if descriptor in self._connections]
 
     def hear(self, descriptor: int, *, closed: bool = False) -> End | None:
         """Reads what has come there, up to the end if the other side has `closed` it.
 
         Returns the end of a connection, if it means something.
         """
-        if descriptor in self._doors:
-            self._let_in(*self._doors[descriptor])
+        if descriptor in self._listeners:
+            self._accept_ranks(*self._listeners[descriptor])
             return None
-        line = self._held[descriptor]
+        peer = self._connections[descriptor]
         trouble = 0
         while True:
             try:
-                data = line.socket.recv(1 << 16 if line.pid else _GREETING - len(line.pieces.rest))
+                data = peer.socket.recv(1 << 16 if peer.pid else _GREETING - len(peer.pieces.rest))
             except BlockingIOError:
                 return None
             except OSError as error:
                 data, trouble = b"", error.errno or 0
             if not data:
                 break
-            self._take(descriptor, line, data)
-            if not closed or descriptor not in self._held:
+            self._take(descriptor, peer, data)
+            if not closed or descriptor not in self._connections:
                 return None
         self._drop(descriptor)
-        if not line.pid:
+        if not peer.pid:
             return None
         self._left += 1
-        self._announced += line.done
-        if line.done:
+        self._announced += peer.done
+        if peer.done:
             return None
         if not self._lost:  # the others are told first, before the loss of this one makes them fail
             self._lost = True
-            for other in self._held.values():
+            for other in self._connections.values():
                 with contextlib.suppress(OSError):
                     other.socket.send(_LOST)
-        return End(line.host or os.uname().nodename, line.pid, trouble in _UNREACHABLE)
+        return End(peer.host or os.uname().nodename, peer.pid, trouble in _UNREACHABLE)
 
-    def _take(self, descriptor: int, line: _Line, data: bytes) -> None:
-        for text in line.pieces.lines(data):
-            if not line.pid:
+    def _take(self, descriptor: int, peer: _Connection, data: bytes) -> None:
+        for text in peer.pieces.lines(data):
+            if not peer.pid:
                 words = text.split()
                 if len(words) != 3 or words[0] != self._token.encode() or not words[2].lstrip(b"0").isdigit():
                     self._drop(descriptor)
                     return
-                line.host, line.pid = words[1].decode(errors="replace"), int(words[2])
-                del self._strangers[descriptor]
+                peer.host, peer.pid = words[1].decode(errors="replace"), int(words[2])
+                del self._unidentified[descriptor]
                 with contextlib.suppress(OSError):  # its end will be heard
-                    line.socket.send(b"." + (_LOST if self._lost else b""))
+                    peer.socket.send(b"." + (_LOST if self._lost else b""))
             elif text == b"bye":
-                line.done = True
+                peer.done = True
             else:
                 self._on_line(text)
-        if not line.pid and len(line.pieces.rest) >= _GREETING:
+        if not peer.pid and len(peer.pieces.rest) >= _GREETING:
             self._drop(descriptor)
 
-    def _let_in(self, door: _socket.socket, remote: bool) -> None:
+    def _accept_ranks(self, listener: _socket.socket, remote: bool) -> None:
         """Accept callers, so many at a time; where there is no room they wait until there is."""
-        for _ in range(_STRANGERS):
-            if self._room[remote] < 1:
-                self._deaf(door.fileno())
+        for _ in range(_UNIDENTIFIED):
+            if self._capacity[remote] < 1:
+                self._unregister(listener.fileno())
                 return
             try:
-                held = _socket.socket(fileno=door._accept()[0])  # type: ignore[attr-defined]
+                held = _socket.socket(fileno=listener._accept()[0])  # type: ignore[attr-defined]
             except OSError:
                 return
             held.setblocking(False)
-            line = _Line(held, remote)
+            peer = _Connection(held, remote)
             if remote:
                 with contextlib.suppress(OSError):  # who has gone already is heard of later
                     keep_asking(held)
-                self._strangers[held.fileno()] = time.monotonic()
+                self._unidentified[held.fileno()] = time.monotonic()
             else:
-                line.pid, uid, _ = struct.unpack(
+                peer.pid, uid, _ = struct.unpack(
                     "3i", held.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
                 )
                 if uid != os.geteuid():
                     held.close()
                     continue
-            self._room[remote] -= 1
-            self._held[held.fileno()] = line
-            self._listen_to(held.fileno())
+            self._capacity[remote] -= 1
+            self._connections[held.fileno()] = peer
+            self._register(held.fileno())
             if self._ends is not None:
                 self._ends.register(held.fileno(), select.EPOLLRDHUP)
-            if len(self._strangers) > _STRANGERS:
-                first = next(iter(self._strangers))
+            if len(self._unidentified) > _UNIDENTIFIED:
+                first = next(iter(self._unidentified))
                 self.hear(first)  # it may have said who it is
-                if first in self._strangers:
+                if first in self._unidentified:
                     self._drop(first)
 
-    def forget_strangers(self) -> None:
+    def drop_unidentified(self) -> None:
         """Ends the connections of those who have not said in time who they are."""
         late = time.monotonic() - _GREETED_IN
-        for descriptor in [each for each, called in self._strangers.items() if called < late]:
+        for descriptor in [each for each, called in self._unidentified.items() if called < late]:
             self._drop(descriptor)
 
     def _drop(self, descriptor: int) -> None:
-        self._deaf(descriptor)
-        self._strangers.pop(descriptor, None)
-        line = self._held.pop(descriptor)
+        self._unregister(descriptor)
+        self._unidentified.pop(descriptor, None)
+        peer = self._connections.pop(descriptor)
         if self._ends is not None:
             with contextlib.suppress(OSError):
                 self._ends.unregister(descriptor)
-        line.socket.close()
-        self._room[line.remote] += 1
-        for door, (_, remote) in self._doors.items():
-            if remote == line.remote:
-                self._listen_to(door)
+        peer.socket.close()
+        self._capacity[peer.remote] += 1
+        for listener, (_, remote) in self._listeners.items():
+            if remote == peer.remote:
+                self._register(listener)
 
-    def _listen_to(self, descriptor: int) -> None:
+    def _register(self, descriptor: int) -> None:
         """Register the descriptor; it may be already, and the selector may be closed."""
         if self._selector is not None:
             with contextlib.suppress(KeyError, ValueError, RuntimeError):
                 self._selector.register(descriptor, selectors.EVENT_READ)
 
-    def _deaf(self, descriptor: int) -> None:
+    def _unregister(self, descriptor: int) -> None:
         """Unregister the descriptor; the selector may be closed already."""
         if self._selector is not None:
             with contextlib.suppress(KeyError, ValueError, RuntimeError):
                 self._selector.unregister(descriptor)
 
 
-def keep_asking(connection: _socket.socket) -> None:
+def keep_asking(peer: _socket.socket) -> None:
     """Enable keep-alive: the kernel asks the other side whether it is there, and gives up at last."""
     times = constants.seam()
     asked = (times.line_patience - times.line_asked_after) // times.line_asked_every
-    connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
+    peer.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
     for name, value in (
         ("TCP_KEEPIDLE", times.line_asked_after),
         ("TCP_KEEPINTVL", times.line_asked_every),
@@ -326,25 +328,25 @@ def keep_asking(connection: _socket.socket) -> None:
         ("TCP_USER_TIMEOUT", times.line_patience * 1000),
     ):
         if (option := getattr(_socket, name, None)) is not None:
-            connection.setsockopt(_socket.IPPROTO_TCP, option, value)
+            peer.setsockopt(_socket.IPPROTO_TCP, option, value)
 
 
 def _abstract(run: str) -> _socket.socket | None:
     """Return the socket for ranks on this host, by a name in no folder; None where that cannot be."""
     if sys.platform != "linux":
         return None
-    door = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        door.bind(f"\0tilewise-{run}")
-        door.listen(_LOCAL)
-        door.setblocking(False)
+        listener.bind(f"\0tilewise-{run}")
+        listener.listen(_LOCAL)
+        listener.setblocking(False)
     except OSError:
-        door.close()
+        listener.close()
         return None
-    return door
+    return listener
 
 
-def _ways(hosts: Sequence[str]) -> list[str]:
+def _addresses_towards(hosts: Sequence[str]) -> list[str]:
     """This host's addresses on the ways to `hosts`; none where it is not known where ranks are."""
     ways: dict[str, None] = {}
     for host in dict.fromkeys(hosts):
@@ -367,20 +369,20 @@ def _tcp(ways: Sequence[str]) -> list[_socket.socket]:
     """
     for anywhere in ("::", "0.0.0.0"):
         for _ in range(_ATTEMPTS):
-            doors: list[_socket.socket] = []
+            listeners: list[_socket.socket] = []
             try:
                 for address in ways or [anywhere]:
                     family = _socket.AF_INET6 if ":" in address else _socket.AF_INET
-                    doors.append(_socket.socket(family, _socket.SOCK_STREAM))
+                    listeners.append(_socket.socket(family, _socket.SOCK_STREAM))
                     if address == "::":
-                        doors[0].setsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY, 0)
-                    doors[-1].bind((address, doors[0].getsockname()[1] if len(doors) > 1 else 0))
-                    doors[-1].listen(_REMOTE)
-                    doors[-1].setblocking(False)
-                return doors
+                        listeners[0].setsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY, 0)
+                    listeners[-1].bind((address, listeners[0].getsockname()[1] if len(listeners) > 1 else 0))
+                    listeners[-1].listen(_REMOTE)
+                    listeners[-1].setblocking(False)
+                return listeners
             except OSError:
-                for door in doors:
-                    door.close()
+                for listener in listeners:
+                    listener.close()
     return []
 
 
