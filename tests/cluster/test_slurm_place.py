@@ -15,6 +15,7 @@ from cluster import NoClusterError
 from slurm import slurm
 
 MULTIPLY = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "--force")
+SWAP = ("transpose", "A.npy", "-o", "T.npy", "--force", "--algorithm", "swap")
 
 
 def asked(account: Account, *words: object, slurm: str = "salloc -Q -N3 -n6") -> Any:
@@ -76,20 +77,7 @@ def test_a_launcher_with_ideas_of_its_own_is_seen_through(account: Account) -> N
     assert hosts_of(told) == "n1 n1 n2"
     (warning,) = (text for text in told["warnings"] if "not where" in text)
     assert "2 on n1 and 1 on n2, instead of 1 on n1, 1 on n2 and 1 on n3" in warning
-    told = record(
-        account,
-        "transpose",
-        "A.npy",
-        "-o",
-        "T.npy",
-        "--algorithm",
-        "swap",
-        "-n",
-        3,
-        "--force",
-        "--launcher",
-        "srun --mpi=pmi2 -N2",
-    )
+    told = record(account, *SWAP, "-n", 3, "--launcher", "srun --mpi=pmi2 -N2")
     assert told["variant"]["exchange"] == "overlap" and told["warnings"] == []
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
 
 from conftest import Tilewise, wait_for
 from oracle import processes_in
+from stopwatch import within
 
 RANDOM = "random:9000x9000"
 LONG = ("multiply", RANDOM, RANDOM, "-o", "C.npy", "--force", "--kernel", "plain", "-t", 1)
@@ -35,6 +37,16 @@ def at_work(run: Tilewise, ranks: int, *words: object, **more: Any) -> subproces
     child = run.start(*LONG, "-n", ranks, *words, **more)
     wait_for(lambda: len(workers(run)) == ranks)
     return child
+
+
+def interrupt(run: Tilewise, child: subprocess.Popen[str], number: int = signal.SIGINT) -> None:
+    """Interrupts a command, which says so in one line; within two seconds all of it has gone."""
+    with within(2):
+        child.send_signal(number)
+        out, err = child.communicate(timeout=60)
+        wait_for(lambda: not processes_in(run.folder))
+    assert (child.returncode, out) == (130, "")
+    assert len(err.splitlines()) == 1 and "interrupted" in err
 
 
 def segments() -> set[str]:

@@ -13,7 +13,7 @@ import numpy
 import pytest
 from conftest import Tilewise, one_message, wait_for
 from oracle import assert_product, matrix, nothing_left, processes_in
-from ranks import LONG, at_work, segments, workers
+from ranks import LONG, at_work, interrupt, segments, workers
 from stopwatch import soon, within
 from tilewise.planning.names import ONE_FILE
 
@@ -167,12 +167,7 @@ def test_an_interrupt_while_ranks_compute(tilewise: Tilewise, number: int, ranks
     with nothing_left(tilewise, 30):
         child = at_work(tilewise, ranks)
         time.sleep(0.3)
-        with within(2):
-            child.send_signal(number)
-            out, err = child.communicate(timeout=60)
-            wait_for(lambda: not processes_in(tilewise.folder))
-    assert child.returncode == 130 and out == ""
-    assert len(err.splitlines()) == 1 and "interrupted" in err
+        interrupt(tilewise, child, number)
 
 
 def test_an_impatient_ctrl_c(tilewise: Tilewise) -> None:

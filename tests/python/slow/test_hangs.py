@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from conftest import Tilewise, mpiexec, one_message, wait_for
-from oracle import nothing_left, processes_in
-from ranks import LONG, at_work, named, segments, workers
+from oracle import nothing_left
+from ranks import LONG, at_work, interrupt, named, segments, workers
 from stopwatch import within
 
 WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "--force")
@@ -129,11 +129,7 @@ def test_an_interrupt_ends_what_is_stopped(tilewise: Tilewise, stopped: str) -> 
         child = at_work(tilewise, 3)
         time.sleep(0.5)
         os.kill(named(tilewise, stopped)[0], signal.SIGSTOP)
-        with within(2):
-            child.send_signal(signal.SIGINT)
-            _, said = child.communicate(timeout=60)
-            wait_for(lambda: not processes_in(tilewise.folder))
-    assert child.returncode == 130 and said.count("\n") == 1
+        interrupt(tilewise, child)
 
 
 @pytest.mark.parametrize("wait", [0.0, 3.0])
@@ -143,11 +139,7 @@ def test_an_interrupt_ends_many_ranks(tilewise: Tilewise, wait: float) -> None:
         child = tilewise.start(*LONG, "-n", 64)
         wait_for(lambda: len(workers(tilewise)) > 32)
         time.sleep(wait)
-        with within(2):
-            child.send_signal(signal.SIGINT)
-            _, said = child.communicate(timeout=60)
-            wait_for(lambda: not processes_in(tilewise.folder))
-    assert child.returncode == 130 and said.count("\n") == 1
+        interrupt(tilewise, child)
 
 
 @pytest.mark.parametrize("fault", ["kill:40:compute", "throw:63:exchange", "fail:17", "signal-11:5:output"])
