@@ -17,8 +17,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from harness import BIN, ROOT, NotRun, Row, Sample, alternate, compare, environment, run, say, table
-from tilewise.operations import exchanges_of
+from tilewise.operations import options_of
 from tilewise.operations.multiply.options import ALGORITHMS as MULTIPLY
+from tilewise.planning.names import EXCHANGES
 
 INPUTS = ("A", "F", "S", "OUT")  # what words name in the folder of the comparison
 IN_MEMORY = ("compute", "exchange")
@@ -75,7 +76,8 @@ def cases(quick: bool) -> list[Case]:
     ):
         some += [
             (f"{name}, {exchange}", f"{words} {several} {exchange}", phases)
-            for exchange in exchanges_of(command)
+            for exchange in EXCHANGES
+            if any(exchange in each.exchanges for each in options_of(command).algorithms.values())
         ]
     return some
 

@@ -10,7 +10,7 @@ import sys
 import time
 
 import numpy as np
-import scipy.sparse.linalg  # type: ignore[import-untyped]
+import scipy.sparse.linalg
 from numpy.typing import NDArray
 from sklearn.utils.extmath import randomized_svd
 
