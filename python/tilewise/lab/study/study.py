@@ -6,7 +6,7 @@ import difflib
 import math
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -20,6 +20,7 @@ from tilewise.lab.study.schema import (
     SCALES,
     Figures,
     File,
+    PlotWanted,
     Run,
     Scale,
     Settings,
@@ -110,7 +111,8 @@ def _inherited(plain: dict[str, Any], path: str) -> dict[str, Any]:
             whole = defaults.get(kind, {})
             if like:
                 known = {**above["tables"], **above[kind]} if kind == "plots" else above[kind]
-                _known(f"{path}: {kind} {name}", "like", [like], known)
+                if said := _unknown("like", [like], known):
+                    raise UsageError(f"{path}: {kind} {name}: {said}")
                 of_tables = () if like in above[kind] else ("rows", "columns", "also", "reference")
                 whole = {key: value for key, value in known[like].items() if key not in of_tables}
             each.update(_over(whole, each, joined))
@@ -256,98 +258,99 @@ def _change(run: Run, change: Scale, strict: bool, where: str) -> Run:
 
 
 def _check(study: Study) -> None:
+    for said in (*_mistakes_of_runs(study), *_mistakes_of_figures(study.file, {r.name for r in study.runs})):
+        raise UsageError(f"{study.path}: {said}")
+
+
+def _mistakes_of_runs(study: Study) -> Iterator[str]:
     for run in study.runs:
-        where = f"{study.path}: runs {run.name}"
-        if not run.command:
-            raise UsageError(f'{where}: command is missing, such as command = "multiply"')
-        for axis, values in run.axes.items():
-            if not values:
-                raise UsageError(f"{where}: the axis {axis!r} has no values{line_of(study.text, axis)}")
-            if not _WORD.fullmatch(axis) or axis in _RESERVED:
-                raise UsageError(f"{where}: an axis cannot be named {axis!r}{line_of(study.text, axis)}")
-            if any(not _is_value(value) for value in values):
-                raise UsageError(
-                    f"{where}: the axis {axis!r} has values that are not texts, numbers or booleans"
-                )
-        _check_zip(run, where)
-        zipped = {axis: group for group in run.zip or () for axis in group}
-        for axis in run.axes:
-            together = [run.axes[each] for each in zipped.get(axis, [axis])]
-            rows = [" ".join(map(_plain, row)) for row in zip(*together, strict=True)]
-            if len(set(rows)) < len(rows):
-                raise UsageError(f"{where}: the axis {axis!r} has a value twice")
-        for name, each in run.inputs.items():
-            if not _WORD.fullmatch(name) or name in _RESERVED or name in run.axes:
-                raise UsageError(f"{where}: an input cannot be named {name!r}")
-            if bool(each.shape) == bool(each.path):
-                raise UsageError(f"{where}: the input {name!r} needs either a shape or a path")
-        _check_numbers(run, where)
-    names = {run.name for run in study.runs}
-    wanted: dict[str, list[Figures]] = {"tables": [*study.file.tables], "plots": [*study.file.plots]}
-    for kind, all_figures in wanted.items():
-        given = [figures.name for figures in all_figures]
-        for figures in all_figures:
-            where = f"{study.path}: {kind} {figures.name}"
-            if given.count(figures.name) > 1:
-                raise UsageError(f"{study.path}: two {kind} are named {figures.name!r}")
-            _known(where, "runs", figures.runs or (), names)
-            _known(where, "aggregate", [figures.aggregate], AGGREGATES)
-            _known(where, "best", [figures.best], ("", "min", "max"))
-    for plot in study.file.plots:
-        _known(f"{study.path}: plots {plot.name}", "kind", [plot.kind], KINDS)
-        _known(f"{study.path}: plots {plot.name}", "log", [plot.log], LOGS)
-        for curve in plot.references:
-            if len(curve.x) != len(curve.y):
-                raise UsageError(
-                    f"{study.path}: plots {plot.name}: the reference {curve.label!r} has {len(curve.x)} x"
-                    f" and {len(curve.y)} y"
-                )
-    for table in study.file.tables:
-        told = table.reference
-        if told is not None and (
-            len(told.values) != len(told.rows) or any(len(row) != len(told.columns) for row in told.values)
-        ):
-            raise UsageError(
-                f"{study.path}: tables {table.name}: the reference needs {len(told.rows)} lists of"
-                f" {len(told.columns)} values, as it has rows and columns"
-            )
-    for number, claim in enumerate(study.file.claims, 1):
-        if bool(claim.holds) == bool(claim.untestable):
-            raise UsageError(
-                f"{study.path}: claims {number} needs either 'holds' or the reason why it is 'untestable'"
-            )
+        said = next(_mistakes_of_run(run, study.text), "")
+        if said:
+            yield f"runs {run.name}: {said}"
 
 
-def _check_zip(run: Run, where: str) -> None:
+def _mistakes_of_run(run: Run, text: str) -> Iterator[str]:
+    if not run.command:
+        yield 'command is missing, such as command = "multiply"'
+    for axis, values in run.axes.items():
+        if not values:
+            yield f"the axis {axis!r} has no values{line_of(text, axis)}"
+        if not _WORD.fullmatch(axis) or axis in _RESERVED:
+            yield f"an axis cannot be named {axis!r}{line_of(text, axis)}"
+        if not all(map(_is_value, values)):
+            yield f"the axis {axis!r} has values that are not texts, numbers or booleans"
+    yield from _mistakes_of_zip(run)
+    zipped = {axis: group for group in run.zip or () for axis in group}
+    for axis in run.axes:
+        together = [run.axes[each] for each in zipped.get(axis, [axis])]
+        rows = [" ".join(map(_plain, row)) for row in zip(*together, strict=True)]
+        if len(set(rows)) < len(rows):
+            yield f"the axis {axis!r} has a value twice"
+    for name, each in run.inputs.items():
+        if not _WORD.fullmatch(name) or name in _RESERVED or name in run.axes:
+            yield f"an input cannot be named {name!r}"
+        if bool(each.shape) == bool(each.path):
+            yield f"the input {name!r} needs either a shape or a path"
+    if run.launches is not None and run.launches < 1:
+        yield f"launches = {run.launches} makes no sense; it must be 1 or more"
+    if (run.warmup_launches or 0) < 0:
+        yield f"warmup_launches = {run.warmup_launches} makes no sense"
+    if run.timeout is not None and not 0 < run.timeout <= _LONGEST:
+        yield f"timeout = {run.timeout:g} makes no sense; it is in seconds"
+    if run.stop is not None and run.launches is not None:
+        yield "launches and stop contradict each other; stop has least and most"
+    if run.stop is not None and not (run.stop.relative > 0 and 2 <= run.stop.least <= run.stop.most):
+        yield "stop needs relative > 0 and 2 <= least <= most"
+
+
+def _mistakes_of_zip(run: Run) -> Iterator[str]:
     seen: set[str] = set()
     for group in run.zip or ():
         for axis in group:
             if axis not in run.axes:
-                raise UsageError(
-                    f"{where}: zip names {axis!r}, which is not an axis; axes: {', '.join(run.axes)}"
-                )
+                yield f"zip names {axis!r}, which is not an axis; axes: {', '.join(run.axes)}"
             if axis in seen:
-                raise UsageError(f"{where}: zip names the axis {axis!r} twice")
+                yield f"zip names the axis {axis!r} twice"
             seen.add(axis)
         lengths = {axis: len(run.axes[axis]) for axis in group}
         if len(set(lengths.values())) > 1:
             said = ", ".join(f"{axis} has {count}" for axis, count in lengths.items())
-            raise UsageError(f"{where}: zipped axes need the same number of values, but {said}")
+            yield f"zipped axes need the same number of values, but {said}"
 
 
-def _check_numbers(run: Run, where: str) -> None:
-    if run.launches is not None and run.launches < 1:
-        raise UsageError(f"{where}: launches = {run.launches} makes no sense; it must be 1 or more")
-    if (run.warmup_launches or 0) < 0:
-        raise UsageError(f"{where}: warmup_launches = {run.warmup_launches} makes no sense")
-    if run.timeout is not None and not 0 < run.timeout <= _LONGEST:
-        raise UsageError(f"{where}: timeout = {run.timeout:g} makes no sense; it is in seconds")
-    stop = run.stop
-    if stop is not None:
-        if run.launches is not None:
-            raise UsageError(f"{where}: launches and stop contradict each other; stop has least and most")
-        if not stop.relative > 0 or not 2 <= stop.least <= stop.most:
-            raise UsageError(f"{where}: stop needs relative > 0 and 2 <= least <= most")
+def _mistakes_of_figures(file: File, runs: Collection[str]) -> Iterator[str]:
+    every: list[tuple[str, Sequence[Figures]]] = [("tables", file.tables), ("plots", file.plots)]
+    for kind, all_figures in every:
+        given = [figures.name for figures in all_figures]
+        for figures in all_figures:
+            if given.count(figures.name) > 1:
+                yield f"two {kind} are named {figures.name!r}"
+            choices: list[tuple[str, Sequence[str], Collection[str]]] = [
+                ("runs", figures.runs or (), runs),
+                ("aggregate", [figures.aggregate], AGGREGATES),
+                ("best", [figures.best], ("", "min", "max")),
+            ]
+            if isinstance(figures, PlotWanted):
+                choices += [("kind", [figures.kind], KINDS), ("log", [figures.log], LOGS)]
+            for key, values, known in choices:
+                if said := _unknown(key, values, known):
+                    yield f"{kind} {figures.name}: {said}"
+    for plot in file.plots:
+        for curve in plot.references:
+            x, y = len(curve.x), len(curve.y)
+            if x != y:
+                yield f"plots {plot.name}: the reference {curve.label!r} has {x} x and {y} y"
+    for table in file.tables:
+        told = table.reference
+        rows, columns = (len(told.rows), len(told.columns)) if told is not None else (0, 0)
+        if told is not None and [len(row) for row in told.values] != [columns] * rows:
+            yield (
+                f"tables {table.name}: the reference needs {rows} lists of {columns} values, as it has rows"
+                " and columns"
+            )
+    for number, claim in enumerate(file.claims, 1):
+        if bool(claim.holds) == bool(claim.untestable):
+            yield f"claims {number} needs either 'holds' or the reason why it is 'untestable'"
 
 
 def launches_of(run: Run) -> tuple[int, int, StopRule | None]:
@@ -358,11 +361,12 @@ def launches_of(run: Run) -> tuple[int, int, StopRule | None]:
     return count, count, None
 
 
-def _known(where: str, key: str, values: Iterable[str], names: Iterable[str]) -> None:
-    for value in values:
-        if value not in names:
-            said = ", ".join(name for name in names if name)
-            raise UsageError(f"{where}: {key} {value!r} is unknown; expected one of {said}")
+def _unknown(key: str, values: Iterable[str], known: Collection[str]) -> str:
+    """Say which of `values` is not `known`; empty where all are."""
+    wrong = next((value for value in values if value not in known), None)
+    if wrong is None:
+        return ""
+    return f"{key} {wrong!r} is unknown; expected one of {', '.join(filter(None, known))}"
 
 
 def _is_value(value: object) -> bool:
