@@ -122,7 +122,12 @@ def completions() -> str:
     for name in names():
         for one in page_of(name).arguments.shown():
             rows.setdefault(_row(one), []).append(name)
-    return "".join(f"{row.line(commands)}\n" for row, commands in rows.items())
+    return "".join(f"{_line(row, commands)}\n" for row, commands in rows.items())
+
+
+def _line(row: Row, commands: list[str]) -> str:
+    names, words, endings = map(" ".join, (row.names, row.words, (f"*{each}" for each in row.endings)))
+    return "\t".join((",".join(commands), names, str(row.takes), words, row.joined, endings, row.text))
 
 
 def _row(one: Argument) -> Row:

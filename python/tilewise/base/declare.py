@@ -87,18 +87,16 @@ class Flag(NamedTuple):
         return enough and (number < self.below if self.most is None else number <= self.most)
 
     def range_text(self, kind: Any) -> str:
-        """Return the range as people say it."""
+        """Describe the range: `1 or more`, `between 0 and 1`."""
         if self.least is not None:
             if self.most is None:
                 return f"{self.least:g} or more"
             return f"{'a whole number ' if kind is int else ''}from {self.least:.15g} to {self.most:.20g}"
         if self.most is not None and self.most < math.inf:
             return f"above {self.above:g} and at most {self.most:g}"
-        return (
-            f"more than {self.above:g}"
-            if self.below == math.inf
-            else f"between {self.above:g} and {self.below:g}"
-        )
+        if self.below < math.inf:
+            return f"between {self.above:g} and {self.below:g}"
+        return f"more than {self.above:g}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,12 +46,6 @@ class Row(NamedTuple):
         """Return whether it is a word by its position."""
         return not self.names[0].startswith("-")
 
-    def line(self, commands: Sequence[str]) -> str:
-        """The row of the table for `commands`."""
-        names, words = " ".join(self.names), " ".join(self.words)
-        endings = " ".join(f"*{each}" for each in self.endings)
-        return "\t".join((",".join(commands), names, str(self.takes), words, self.joined, endings, self.text))
-
 
 def rows_of(command: str) -> list[Row]:
     """Return the rows of `command` in the sequence of its declarations."""
@@ -94,6 +88,8 @@ class _Place:
             if self.number == 1 and word in _commands(self.command) | ({} if self.command else _SCRIPTS):
                 self.command = f"{self.command} {word}".strip()
                 self.rows = rows_of(self.command.removeprefix("plan "))
+                if self.command.startswith("plan "):  # what a plan takes beside what its job does
+                    self.rows += [row for row in rows_of("plan") if row.names[0] in ("--all", "--machine")]
             else:
                 self.number += 1
         elif word == "--":
@@ -146,10 +142,7 @@ def _split(line: str) -> list[str]:
 def _flags(place: _Place) -> dict[str, str]:
     if not place.command:
         return HELP | {"--version": "Print the version."} | _SCRIPTS
-    flags = {name: row.text for name, row in place.flags().items()}
-    if place.command.startswith("plan "):
-        flags |= {name: row.text for row in rows_of("plan") for name in row.names if name == "--all"}
-    return HELP | flags
+    return HELP | {name: row.text for name, row in place.flags().items()}
 
 
 def _commands(command: str) -> dict[str, str]:

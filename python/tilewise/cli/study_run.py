@@ -254,6 +254,7 @@ def _words(flags: StudyRunFlags, name: str, folder: str, work: str | None) -> li
     for each in flags.only:
         words += ["--only", each]
     for flag, value in (
+        ("simulate", flags.simulate),
         ("machine", flags.machine),
         ("part", flags.part),
         ("point", flags.point),

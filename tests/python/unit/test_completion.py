@@ -54,7 +54,8 @@ def wanted_of(page: Page) -> Wanted:
     found = dict(lines_of(page, f"tilewise {page.name}"))
     found[f"tilewise {page.name} -"] = spellings_of(page)
     if page.name in JOBS:
-        found[f"tilewise plan {page.name} -"] = spellings_of(page) | {"--all"}
+        found[f"tilewise plan {page.name} -"] = spellings_of(page) | {"--all", "--machine"}
+        found[f"tilewise plan {page.name} --machine "] = {*FILES, *FOLDERS}
         found[f"tilewise plan {page.name} --io "] = found[f"tilewise {page.name} --io "]
     return found
 
