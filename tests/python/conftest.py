@@ -90,30 +90,28 @@ class Tilewise:
         self.environment = told
 
     def __call__(
-        self, *words: object, how: str = "", before: Sequence[object] = (), timeout: float = 150
-    ) -> subprocess.CompletedProcess[str]:
+        self, *words: object, how: str = "", before: Sequence[object] = (), **options: Any
+    ) -> subprocess.CompletedProcess[Any]:
         """Runs `tilewise words…`; `how` is what a fake worker does, `before` stands before it."""
+        return self.run(self.command(*words, before=before), how=how, **options)
+
+    def run(
+        self, words: Sequence[object], how: str = "", timeout: float = 150, **options: Any
+    ) -> subprocess.CompletedProcess[Any]:
+        """Runs any command in the folder."""
         return subprocess.run(
-            self.command(*words, before=before),
-            cwd=self.folder,
-            env={**self.environment, "FAKE": how},
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
+            list(map(str, words)), timeout=timeout, check=False, **self._place(how, options)
         )
 
-    def start(self, *words: object, how: str = "", **options: Any) -> subprocess.Popen[str]:
-        """The same without waiting."""
-        return subprocess.Popen(
-            self.command(*words),
-            cwd=self.folder,
-            env={**self.environment, "FAKE": how},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            **options,
-        )
+    def start(
+        self, *words: object, how: str = "", before: Sequence[object] = (), **options: Any
+    ) -> subprocess.Popen[Any]:
+        """Starts `tilewise words…`, and does not wait."""
+        return subprocess.Popen(self.command(*words, before=before), **self._place(how, options))
+
+    def _place(self, how: str, options: dict[str, Any]) -> dict[str, Any]:
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return {"cwd": self.folder, "env": {**self.environment, "FAKE": how}, **streams, **options}
 
     def command(self, *words: object, before: Sequence[object] = ()) -> list[str]:
         """The words that start it."""

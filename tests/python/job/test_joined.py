@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import time
 
 import numpy
@@ -143,15 +142,7 @@ def test_a_proof_that_fails(inputs: Tilewise) -> None:
 
 def test_an_interrupt(tilewise: Tilewise) -> None:
     with nothing_left(tilewise, 30, settle=3):
-        command = tilewise.command(*LONG, before=under(2))
-        child = subprocess.Popen(
-            command,
-            cwd=tilewise.folder,
-            env=tilewise.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        child = tilewise.start(*LONG, before=under(2))
         wait_for(lambda: len(processes_in(tilewise.folder)) > 3)
         time.sleep(1.0)
         child.send_signal(signal.SIGINT)

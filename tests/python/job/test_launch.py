@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -271,9 +270,7 @@ def test_a_terminal_gets_colours_and_a_pipe_does_not(fake: Tilewise) -> None:
 
     master, slave = pty.openpty()
     fake.environment.update(TERM="xterm-256color", COLUMNS="120")
-    child = subprocess.Popen(
-        fake.command(*WORDS, "--force"), cwd=fake.folder, env=fake.environment, stdout=slave, stderr=slave
-    )
+    child = fake.start(*WORDS, "--force", stdout=slave, stderr=slave)
     os.close(slave)
     seen = b""
     while True:

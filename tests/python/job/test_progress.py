@@ -64,13 +64,8 @@ def test_pace_by_the_clock() -> None:
 def seen_on_a_terminal(tilewise: Tilewise, *words: str) -> str:
     """All that the command writes to a terminal as its standard error."""
     ours, theirs = pty.openpty()
-    child = subprocess.Popen(
-        tilewise.command(*words),
-        cwd=tilewise.folder,
-        env={**tilewise.environment, "TERM": "xterm", "COLUMNS": "120"},
-        stdout=subprocess.DEVNULL,
-        stderr=theirs,
-    )
+    shown = {**tilewise.environment, "TERM": "xterm", "COLUMNS": "120"}
+    child = tilewise.start(*words, env=shown, stdout=subprocess.DEVNULL, stderr=theirs)
     os.close(theirs)
     said = b""
     with contextlib.suppress(OSError), os.fdopen(ours, "rb", buffering=0) as terminal:

@@ -182,15 +182,7 @@ def test_an_unknown_name_is_an_error_wherever_it_stands(tilewise: Tilewise, comm
         for part in parts[:-1]:
             place = place[part]
         place[parts[-1]] = "qrx"
-        ended = subprocess.run(
-            [program],
-            input=json.dumps(told),
-            capture_output=True,
-            text=True,
-            env=tilewise.environment,
-            timeout=60,
-            check=False,
-        )
+        ended = tilewise.run([program], input=json.dumps(told), timeout=60)
         said = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
         errors = [event for event in said if event["event"] == "error"]
         assert [event["kind"] for event in errors] == ["usage"], (name, said)

@@ -7,7 +7,6 @@ import inspect
 import io
 import os
 import random
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -180,14 +179,8 @@ def test_a_quiet_job_imports_nothing_heavy(fake: Tilewise, words: tuple[str, ...
         "formats = {name for name in sys.modules if name.startswith('tilewise.files.formats.')}; "
         f"print(sorted({HEAVY} & set(sys.modules) | formats - {NPY}))"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        cwd=fake.folder,
-        env=fake.environment,
-        check=True,
-    )
+    result = fake.run([sys.executable, "-c", code])
+    assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines()[-1] == "[]"
 
 

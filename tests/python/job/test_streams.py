@@ -19,15 +19,7 @@ Done = subprocess.CompletedProcess[bytes]
 
 def piped(tilewise: Tilewise, given: bytes, *words: object) -> Done:
     """`… | tilewise words…`; nothing new but what the words name may be left."""
-    return subprocess.run(
-        tilewise.command(*words),
-        cwd=tilewise.folder,
-        env=tilewise.environment,
-        input=given,
-        capture_output=True,
-        timeout=150,
-        check=False,
-    )
+    return tilewise(*words, input=given, text=False)
 
 
 def npy(numbers: Any) -> bytes:
@@ -105,9 +97,7 @@ def test_a_reader_that_leaves_and_a_job_that_is_interrupted(tilewise: Tilewise) 
     numpy.save(tilewise.folder / "A.npy", numpy.zeros((1000, 1000)))
     line = "-m tilewise transpose A.npy -o - | head -c 100 | wc -c"
     shell = f"set -o pipefail; {tilewise.command('')[0]} {line}"
-    done = subprocess.run(
-        ["bash", "-c", shell], cwd=tilewise.folder, env=tilewise.environment, capture_output=True, check=False
-    )
+    done = tilewise.run(["bash", "-c", shell], text=False)
     said = subprocess.CompletedProcess(done.args, done.returncode, "", done.stderr.decode())
     assert done.stdout.strip() == b"100" and "standard output was closed" in one_message(said, 1)
     source, target = os.pipe()
@@ -145,16 +135,7 @@ def test_what_can_be_refused_is_refused_before_standard_input_is_read(tilewise: 
         (("transpose", "-", "-o", "B.npy", "--json", "mine.json"), "was not written by tilewise"),
         (("convert", "-", "-o", "-", "--trace", "none/t.json"), "none does not exist"),
     ):
-        done = subprocess.run(
-            tilewise.command(*words),
-            cwd=tilewise.folder,
-            env=tilewise.environment,
-            stdin=source,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = tilewise(*words, stdin=source, timeout=60)
         assert said in one_message(done, 2), words
         assert tilewise.files() == before
     os.close(source)
@@ -170,16 +151,8 @@ def test_files_as_streams(tilewise: Tilewise) -> None:
     for name, start in (("A.npy", 0), ("behind", 5)):
         with open(folder / name, "rb") as given, open(folder / "B", "ab") as taken:
             os.lseek(given.fileno(), start, os.SEEK_SET)
-            command = tilewise.command("transpose", "-", "-o", "-", "-n", "2", "--json", "r.json")
-            subprocess.run(
-                command,
-                cwd=folder,
-                env=tilewise.environment,
-                stdin=given,
-                stdout=taken,
-                check=True,
-                timeout=60,
-            )
+            words = ("transpose", "-", "-o", "-", "-n", "2", "--json", "r.json")
+            assert tilewise(*words, stdin=given, stdout=taken).returncode == 0
         written = (folder / "B").read_bytes()
         assert written[:5] == b"12345" and numpy.array_equal(numpy.load(io.BytesIO(written[5:])), A.T)
         (folder / "B").write_bytes(b"12345")

@@ -55,17 +55,8 @@ def test_a_limit_on_the_size_of_files(tilewise: Tilewise, ranks: int) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
     with nothing_left(tilewise, 10):
-        child = tilewise.start(
-            "multiply",
-            "random:400x9",
-            "random:9x400",
-            "-o",
-            "C.npy",
-            "--force",
-            "-n",
-            ranks,
-            preexec_fn=limited,
-        )
+        words = ("multiply", "random:400x9", "random:9x400", "-o", "C.npy", "--force", "-n", ranks)
+        child = tilewise.start(*words, preexec_fn=limited)
         out, err = child.communicate(timeout=150)
     one_message(subprocess.CompletedProcess([], child.returncode, out, err), 1)
 
@@ -85,19 +76,8 @@ def test_a_folder_that_may_not_be_written(inputs: Tilewise, mount: Callable[...,
 def test_an_output_folder_that_vanishes(inputs: Tilewise) -> None:
     folder = inputs.folder / "out"
     folder.mkdir()
-    child = inputs.start(
-        "multiply",
-        "random:1500x1500",
-        "random:1500x1500",
-        "-o",
-        "out/C.npy",
-        "--kernel",
-        "plain",
-        "-n",
-        2,
-        "-t",
-        1,
-    )
+    words = ("multiply", "random:1500x1500", "random:1500x1500", "-o", "out/C.npy")
+    child = inputs.start(*words, "--kernel", "plain", "-n", 2, "-t", 1)
     wait_for(lambda: list(folder.iterdir()))
     for file in folder.iterdir():
         file.unlink()

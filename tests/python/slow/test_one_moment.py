@@ -53,15 +53,7 @@ def patched(fake: Tilewise, code: str, *words: object) -> subprocess.CompletedPr
     """The command in a process where `code` runs first."""
     before = "import os, signal, sys, time\nfront = os.getpid()\n"
     program = f"{before}{code}\nfrom tilewise import cli\ncli.command()\n"
-    return subprocess.run(
-        [sys.executable, "-c", program, *map(str, words)],
-        cwd=fake.folder,
-        env=fake.environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return fake.run([sys.executable, "-c", program, *words], timeout=60)
 
 
 def part_of(fake: Tilewise, ending: str = ".part") -> Path:
@@ -162,10 +154,7 @@ def test_a_kill_while_parts_are_made_leaves_nothing(fake: Tilewise, target: str,
 # ------------------------------------------------------------------ what dead jobs left
 def test_leftovers_of_dead_jobs_are_swept(fake: Tilewise) -> None:
     code = "from tilewise.base.owner import new_owner\nprint(new_owner().identity)"
-    words = [sys.executable, "-c", code]
-    dead = subprocess.run(
-        words, env=fake.environment, capture_output=True, text=True, check=True
-    ).stdout.strip()
+    dead = fake.run([sys.executable, "-c", code]).stdout.strip()
     here = owner.new_owner().identity
     elsewhere = "node9-000000-0000-1-1-abcdef"
     assert fake("convert", "A.npy", "-o", "C.tiles").returncode == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -77,14 +76,7 @@ def test_a_launcher_that_hangs_is_ended(fake: Tilewise, monkeypatch: pytest.Monk
         "from tilewise.cli import main; sys.exit(main(sys.argv[1:]))"
     )
     with within(10):
-        done = subprocess.run(
-            [sys.executable, "-c", code, *map(str, WORDS), str(sleeping)],
-            cwd=fake.folder,
-            env=fake.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = fake.run([sys.executable, "-c", code, *WORDS, sleeping])
     first, *rest = done.stderr.splitlines()
     assert done.returncode == 1 and first.startswith("srun: Job 7 step creation")  # at once, while it waits
     assert rest[0].startswith("tilewise: not all ranks had started after 0.7 s: Slurm delays the step: Busy")
