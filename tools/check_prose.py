@@ -1,7 +1,8 @@
 """Checks the English that users read: words to avoid, long sentences, chains of semicolons.
 
 Pages are checked whole, and so are the string literals of the Python package and of the C++ sources: help
-texts and messages are among them. `prose_words.txt` lists the words.
+texts and messages are among them. `prose_words.txt` lists the words. A docstring of the package opens with a
+noun or a verb, not with a riddle.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ BLOCK = re.compile(r"^\s*([-*+]|\d+\.|#+|>|\|)\s*|^\s*$")
 SENTENCE_END = re.compile(r"(?<=[.!?:])\s+| · ")
 WORD = re.compile(r"[^\W\d_][\w'’-]*")
 PHRASE = 3  # words from which on a string literal is prose
+RIDDLE = re.compile(r"(What|Whether|Those|The same|Of)\b")  # as the first words of a docstring
 CXX_LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 
 
@@ -95,6 +97,15 @@ def python_texts(source: str) -> Iterator[Text]:
             yield Text(node.lineno, "".join(map(str, parts)))
 
 
+def riddles(source: str) -> Iterator[str]:
+    """Lines and openings of docstrings that do not say what they are about."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            match = RIDDLE.match(ast.get_docstring(node) or "")
+            if match:
+                yield f"{node.body[0].lineno}: a docstring opens with {match[0]!r}; say a noun or a verb"
+
+
 def cxx_texts(source: str) -> Iterator[Text]:
     """The string literals of a C++ source, one by one, outside of comments."""
     for number, line in enumerate(source.splitlines(), 1):
@@ -141,6 +152,9 @@ def check(root: Path) -> list[str]:
             for text in texts(path.read_text(encoding="utf-8")):
                 if len(WORD.findall(text.text)) >= PHRASE:
                     found += [f"{name}:{text.line}: {fault}" for fault in faults(text, avoid, shape=False)]
+    for path in sorted((root / "python/tilewise").rglob("*.py")):
+        name = path.relative_to(root).as_posix()
+        found += [f"{name}:{said}" for said in riddles(path.read_text(encoding="utf-8"))]
     return found
 
 

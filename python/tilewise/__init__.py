@@ -67,7 +67,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """What programs use is imported when it is asked for: the command starts without it."""
+    """Import a public name when somebody asks for it: the command starts without it."""
     if name in __all__:
         import importlib
 

@@ -33,6 +33,7 @@ def found(root: Path, name: str, text: str) -> list[str]:
             'x = (\n    f"{a} the result is thrown away"\n)\n',
             "a.py:2: 'thrown away'; say",
         ),
+        ("python/tilewise/a.py", '"""What it does."""\n', "a.py:1: a docstring opens with 'What'; say"),
         ("cpp/tilewise/a.cpp", '\nfail("it was thrown away");\n', "a.cpp:2: 'thrown away'; say"),
     ],
 )

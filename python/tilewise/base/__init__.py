@@ -1,1 +1,1 @@
-"""What every floor stands on: errors, units, staged files, processes. Nothing here knows matrices or MPI."""
+"""The ground floor: errors, units, staged files, processes. Nothing here knows matrices or MPI."""

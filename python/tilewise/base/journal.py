@@ -77,7 +77,7 @@ def open_file(folder: str, name: str, flags: int = os.O_RDONLY) -> int:
 
 
 def header(folder: str) -> bytes:
-    """What says which job it is. Raises OSError."""
+    """Read the header, which says whose job it is. Raises OSError."""
     with os.fdopen(open_file(folder, HEADER), "rb") as file:
         return file.read(_HEADER_MAX)
 
@@ -114,7 +114,7 @@ def beside(path: str) -> list[str]:
 
 
 def has_pieces(folder: str) -> bool:
-    """Whether a rank has written anything down, so that the part is worth keeping. Raises nothing."""
+    """True if a rank has written anything down, so that the part is worth keeping. Raises nothing."""
     with contextlib.suppress(OSError), safely.opened(folder) as at:
         names = os.listdir(at)
         if HEADER in names and os.path.exists(part_of(folder)):
@@ -124,7 +124,7 @@ def has_pieces(folder: str) -> bool:
 
 
 def is_kept(folder: str) -> bool:
-    """Whether there is anything that another start can go on from. Raises nothing."""
+    """True if there is anything that another start can go on from. Raises nothing."""
     if has_pieces(folder):
         return True
     with contextlib.suppress(OSError):
@@ -149,7 +149,7 @@ def pieces(folder: str) -> list[JournalPiece]:
 
 
 def _apart(found: Iterable[JournalPiece]) -> list[JournalPiece]:
-    """Those that do not overlap others of their start, as none do in logs that bear their own names."""
+    """Pieces that do not overlap others of their start, as none do in logs that bear their own names."""
     kept: list[JournalPiece] = []
     active: list[JournalPiece] = []
     for piece in sorted(found, key=lambda each: (each.start, each.block)):

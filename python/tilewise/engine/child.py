@@ -43,7 +43,7 @@ class Ended(msgspec.Struct, frozen=True):
     timed_out: bool = False
 
     def warnings(self) -> list[str]:
-        """Those that it printed, once each."""
+        """Warnings that it printed, once each."""
         lines = self.errors.splitlines()
         return list(dict.fromkeys(line.removeprefix(WARNING) for line in lines if line.startswith(WARNING)))
 
@@ -104,7 +104,7 @@ def _run(words: list[str], folder: str, timeout: float | None, told: dict[str, s
 
 @contextmanager
 def _heard(hear: Hear | None) -> Iterator[dict[str, str]]:
-    """What tells a child by its environment where its progress is read, and passed on to `hear`."""
+    """Environment that tells a child where its progress is read, and passed on to `hear`."""
     if hear is None:
         yield {}
         return

@@ -50,7 +50,7 @@ def checked(regions: Sequence[Region], memory: int | None = None) -> list[Region
 
 
 def unchecked(regions: Sequence[Region]) -> bool:
-    """Whether ranks unpack an input that was not compared."""
+    """True if ranks unpack an input that was not compared."""
     return any(
         region.chunks is not None and not (isinstance(region, Source) and region.compared)
         for region in regions

@@ -75,7 +75,7 @@ class JournalHeader(msgspec.Struct, kw_only=True):
 
 
 class Begun(msgspec.Struct, kw_only=True):
-    """What an earlier start has left; no other process goes on with it while `descriptor` is open."""
+    """A job that an earlier start has left; no other process goes on with it while `descriptor` is open."""
 
     folder: str
     header: JournalHeader
@@ -88,7 +88,7 @@ class Begun(msgspec.Struct, kw_only=True):
 
     @property
     def states(self) -> bool:
-        """Whether the job goes on from states, and needs no part file."""
+        """True if the job goes on from states, and needs no part file."""
         return self.header.states
 
     @property
@@ -137,7 +137,7 @@ class Begun(msgspec.Struct, kw_only=True):
                 raise self._other(f"{now.path} was touched since, and may have changed (its ctime has)")
 
     def _lies_as_made(self, shape: tuple[int, int]) -> bool:
-        """Whether the output, of that shape, lies behind its head in the part file, and nowhere else."""
+        """True if the output, of that shape, lies behind its head in the part file, and nowhere else."""
         was = self.output
         made = Region(
             path=self.part,
@@ -172,7 +172,7 @@ class Begun(msgspec.Struct, kw_only=True):
 
 
 def header_of(folder: str) -> JournalHeader:
-    """What the journal in `folder` belongs to. Raises UsageError for what is none, or is damaged."""
+    """Header of the journal in `folder`. Raises UsageError for what is no journal, or is damaged."""
     path = os.path.join(folder, journal.HEADER)
     try:
         text, _, check = journal.header(folder).partition(b"\n")
@@ -200,7 +200,7 @@ def place(folder: str) -> str:
 
 
 def extension_of(target: Target) -> str:
-    """Of a file's name, as the user wrote it; a folder of several files has none."""
+    """Extension of a file's name, as the user wrote it; a folder of several files has none."""
     try:
         return extension(base_of(target))
     except UsageError:
@@ -227,7 +227,7 @@ def _form(region: Region) -> Region:
 
 
 def find(target: Target, operation: Operation, resume: bool, force: bool) -> Begun | None:
-    """What is to be gone on with by `operation`, where `resume` asks for that.
+    """Find what `operation` is to go on with, where `resume` asks for that.
 
     Without it, and without `force`, what lies there is refused; UsageError says what it is.
     """
@@ -296,7 +296,7 @@ def begin(target: Target, line: str, job: Job, inputs: Inputs, state: Region | N
 
 
 def told(begun: Begun, state: Region | None = None, every: float = 0.0) -> Journal:
-    """What the ranks are told, who keep a `state` `every` so many seconds. Raises RunError."""
+    """Journal as the ranks are told of it, who keep a `state` `every` so many seconds. Raises RunError."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(os.path.join(begun.folder, journal.STOP))
     try:
@@ -340,7 +340,7 @@ def done_text(folder: str) -> str:
 
 
 def facts_of(path: str) -> dict[str, Any] | None:
-    """What `path` is, where it is a part file with a journal, or the journal; None where it is neither."""
+    """Facts about a part file with a journal, or about a journal; None where `path` is neither."""
     folder = path if path.endswith(f".{journal.ENDING}") else journal.folder_of(path)
     folder = folder.rstrip("/")
     if not (path.endswith(f".{journal.ENDING}") or path.endswith(".part")):
@@ -404,7 +404,7 @@ def _share(header: JournalHeader, folder: str) -> float | None:
 
 
 def _sweeps(folder: str) -> int:
-    """Those after which there is a state."""
+    """Number of sweeps after which there is a state."""
     return max((each.version for each in journal.saved(folder)), default=0)
 
 

@@ -25,7 +25,7 @@ LIMIT = 30.0  # seconds, after which measuring is given up
 
 
 def is_wanted(request: Request, plan: Plan, cost: Cost, machine: Machine) -> bool:
-    """Whether a job of this `cost` is worth measuring its `machine` first."""
+    """True if a job of this `cost` is worth measuring its `machine` first."""
     there = plan.choices.hosts or plan.choices.launcher or plan.facts.remote
     if not request.learns or request.resume or plan.choices.simulate or there:
         return False
@@ -119,7 +119,7 @@ def teach(
 
 
 def _tells(request: Request, record: Record, plan: Plan) -> bool:
-    """Whether nothing disturbed the run, and it did what was planned as jobs usually do."""
+    """True if nothing disturbed the run, and it did what was planned as jobs usually do."""
     variant = plan.job.variant
     changed = plan.each is not None or request.resume or plan.job.sync or "survived" in record.result
     unusual = changed or variant.kernel != "fast" or any(os.environ.get(name) for name in _FORCING)

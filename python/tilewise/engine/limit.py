@@ -57,7 +57,7 @@ class Limit:
 
     @property
     def passed(self) -> bool:
-        """Whether the ranks were asked to stop, and should have by now."""
+        """True if the ranks were asked to stop, and should have by now."""
         return self._asked and self.ends is not None and time.monotonic() > self.ends
 
     def told(self, journal: Journal, near: bool) -> Journal:
@@ -69,7 +69,7 @@ class Limit:
         return msgspec.structs.replace(journal, every=every, ends=self.ends if near else 0.0)
 
     def reached(self, error: TilewiseError | None, kept: bool) -> TilewiseError:
-        """What to raise where the ranks have stopped with `error`, or have not: by what is `kept`."""
+        """Error to raise where the ranks have stopped with `error`, or have not: by what is `kept`."""
         if not kept:
             return TimeLimitError(
                 "the job has reached its time limit before any piece or state was done; nothing is kept",
@@ -91,7 +91,7 @@ class Limit:
 
 
 def seconds_left(asked: float | None, environment: Mapping[str, str]) -> float | None:
-    """What --time-limit says, or the end of the batch job; None where neither does."""
+    """Seconds by --time-limit, or to the end of the batch job; None where there is neither."""
     if asked is not None:
         return asked
     with contextlib.suppress(KeyError, ValueError):
@@ -100,5 +100,5 @@ def seconds_left(asked: float | None, environment: Mapping[str, str]) -> float |
 
 
 def in_batch() -> bool:
-    """Whether a batch system has started us, and may end us."""
+    """True if a batch system has started us, and may end us."""
     return "SLURM_JOB_ID" in os.environ

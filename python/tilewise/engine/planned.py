@@ -28,7 +28,7 @@ class PlannedVariant(msgspec.Struct, frozen=True):
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """What `tilewise plan --json` says: `outputs` are paths, `fixed` the flags that were given."""
+    """The answer of `tilewise plan --json`: `outputs` are paths, `fixed` the flags that were given."""
 
     tilewise: str
     command: str

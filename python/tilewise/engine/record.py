@@ -161,14 +161,15 @@ def _count_front(done: Done, decoding: float, packing: float) -> None:
 
 
 def _peak(done: Done, reached: float | None, environment: Environment) -> float | None:
-    """What the processors' units can do; None where threads shared a core, or where the job was faster than
-    the loops that measured it, which something must have disturbed."""
+    """Peak of the processors' units; None where threads shared a core, or where the job was faster than the
+    loops that measured it, which something must have disturbed.
+    """
     peak = done.peak_flops
     return None if peak is None or environment.oversubscribed or peak < (reached or 0.0) else peak
 
 
 def _as_done(plan: Plan, variant: Variant, done: Done) -> tuple[Need, Variant]:
-    """What it needed and how it was done in the end, where the job left the ranks a choice."""
+    """Memory and variant in the end, where the job left the ranks a choice."""
     need = plan.need
     start = str(done.result.get("start_used") or "")
     if plan.fallback is not None and start == "qr":
@@ -332,7 +333,7 @@ def environment_of(
     oversubscribed: bool,
     simulated: Simulated | None = None,
 ) -> Environment:
-    """Of a run of `start` that ended with `done`; `bind`: ranks were told to keep to their cores."""
+    """Environment of a run of `start` that ended with `done`; `bind`: ranks were told to keep to cores."""
     told = dict(done.environment)
     versions = {"python": platform.python_version(), "tilewise": tilewise.__version__}
     if "worker_version" in told:
@@ -381,7 +382,7 @@ def storage_of(inputs: Sequence[Region], target: Target | None) -> list[Storage]
 
 
 def disproof(record: Record, plan: Plan) -> VerificationError | None:
-    """What a job of `plan` fails with; None where its result was proved, or nobody asked for a proof."""
+    """Error of a job of `plan`; None where its result was proved, or no proof was wanted."""
     proof, show = record.verification, show_of(record.command, record.variant.each)
     if proof is None or proof.passed:
         return None

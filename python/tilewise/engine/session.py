@@ -75,7 +75,7 @@ def session(
 
 
 class Session:
-    """What one job has around it; `session` opens it."""
+    """State of one running job; `session` opens it."""
 
     caught: signals.Signals
 

@@ -60,7 +60,7 @@ def require_folder(flag: str, folder: str | None, others: Sequence[str] = ()) ->
 
 
 def _ours(path: str) -> bool:
-    """Whether the file at `path` is empty, or a record, timeline or page as we write them."""
+    """True if the file at `path` is empty, or a record, timeline or page as we write them."""
     with contextlib.suppress(OSError, EOFError, zlib.error), open(path, "rb") as file:
         head = file.read(_LOOK)
         if head.startswith(b"\x1f\x8b"):

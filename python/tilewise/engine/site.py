@@ -1,4 +1,4 @@
-"""What a job says of its host: files that other hosts must see likewise, and memory that they must have."""
+"""The site of a job: files that other hosts must see as this one does, and memory that they must have."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What this machine is and how fast it was measured to be; knows nothing of jobs."""
+"""This machine and others: facts, storage, measured speeds; knows nothing of jobs."""

@@ -129,7 +129,7 @@ def store_tile(key: str, tile: Tile) -> None:
 
 
 def store_device(key: str, device: Device) -> None:
-    """The same for a device."""
+    """Keep a device, likewise."""
     with _locked():
         profile = load()
         profile.devices[key] = device
@@ -155,7 +155,7 @@ def store_terms(key: str, changed: Callable[[dict[str, Term]], dict[str, Term]])
 
 
 def store_taught(key: str, changed: Callable[[dict[str, Term], dict[str, Habit]], Taught]) -> None:
-    """The same for terms and habits, which `changed` makes of those there are. Changed terms get a date."""
+    """Keep terms and habits, which `changed` makes of those there are. Changed terms get a date."""
     with _locked():
         profile = load()
         old, today = profile.terms.get(key, {}), time.strftime("%Y-%m-%d")

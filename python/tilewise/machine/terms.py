@@ -21,7 +21,7 @@ import msgspec
 
 
 class Term(msgspec.Struct, frozen=True, kw_only=True):
-    """What one core or pair does in a second (`rate`), and a `node` at most; or the `seconds` of one thing.
+    """Speed of one core or pair (`rate`, a second), and of a `node` at most; or the `seconds` of one thing.
 
     `node` 0: as much as all of its cores. `error` is relative: 0.3 is ± 30 %. `source`: where it is from;
     `runs`: how many jobs have corrected it; `date`: the day of the last one, or of the measurement; `before`:
@@ -38,7 +38,7 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
     before: Term | None = None
 
     def times(self, factor: float, source: str, error: float) -> Term:
-        """The same where everything takes `factor` as long."""
+        """Term by which everything takes `factor` as long."""
         return Term(
             rate=self.rate / factor,
             node=self.node / factor,
@@ -58,7 +58,7 @@ class Habit(msgspec.Struct, frozen=True):
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """What a term is of, in which unit, and what is assumed of a machine that nobody has measured."""
+    """Meaning of a term, its unit, and the value assumed of a machine that was never measured."""
 
     what: str
     unit: str
@@ -129,7 +129,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     habits: dict[str, Habit] = {}
 
     def term(self, name: str) -> Term:
-        """What is known of `name`, be it of one file system or of all, or what is assumed."""
+        """Known or assumed term called `name`, be it of one file system or of all."""
         found = self.terms.get(name) or self.terms.get(base_of(name))
         return found if found is not None else kind_of(name).assumed
 
@@ -144,7 +144,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def known(self) -> bool:
-        """Whether anybody has measured or said how fast its memory or its network is."""
+        """True if the speed of its memory or its network was measured or said."""
         return any(self.terms[name].source != "assumed" for name in _TELLING if name in self.terms)
 
 
@@ -154,12 +154,12 @@ def base_of(name: str) -> str:
 
 
 def kind_of(name: str) -> Kind:
-    """What the term `name` is of, wherever."""
+    """Kind of the term `name`, wherever."""
     return KINDS[base_of(name)]
 
 
 def what_of(name: str) -> str:
-    """What a term is of, in words: `bytes written into the page cache on /scratch`."""
+    """Meaning of a term in words: `bytes written into the page cache on /scratch`."""
     where = name.partition(AT)[2]
     return kind_of(name).what + (f" on {where}" if where else "")
 
@@ -170,7 +170,7 @@ def gemm(dtype: str) -> str:
 
 
 def checked(machine: Machine) -> str:
-    """What is wrong with a machine that somebody typed in; empty where nothing is."""
+    """Say what is wrong with a machine that somebody typed in; empty where nothing is."""
     if not (1 <= machine.nodes <= _LARGEST_NODES and 1 <= machine.cores <= _LARGEST_CORES):
         return f"nodes must be 1 to {_LARGEST_NODES}, and cores 1 to {_LARGEST_CORES}"
     if machine.memory < 0:
@@ -179,7 +179,7 @@ def checked(machine: Machine) -> str:
 
 
 def wrong_term(name: str, term: Term) -> str:
-    """What is wrong with a term; empty where nothing is."""
+    """Say what is wrong with a term; empty where nothing is."""
     base, at, where = name.partition(AT)
     if base not in KINDS or (at and not (base in OF_FILES and where.startswith("/"))):
         return f"terms has {name!r}, but they are {', '.join(KINDS)}"

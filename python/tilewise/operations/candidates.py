@@ -59,7 +59,7 @@ def _wall(plan: Plan) -> float:
 
 
 def _key(variant: Variant) -> bytes:
-    """What is the same for variants that are done alike on this machine."""
+    """Key that variants share which are done alike on this machine."""
     return msgspec.json.encode(msgspec.structs.replace(variant, between_nodes=""))
 
 
@@ -157,7 +157,7 @@ def _square(ranks: int) -> int:
 
 
 def _clearly(one: Prediction, other: Prediction) -> bool:
-    """Whether `one` takes clearly less time, both being as long as they may be.
+    """True if `one` takes clearly less time, both being as long as they may be.
 
     What both are off by they mostly share: half of it is what may tell them apart.
     """

@@ -155,14 +155,14 @@ _WIDE_INTEGERS = ("int64", "uint64")  # of a text, these are not read by way of 
 
 
 class Window(NamedTuple):
-    """What of a matrix is taken: from one row or column up to, not with, another."""
+    """A part of a matrix: from one row or column up to, not with, another."""
 
     rows: tuple[int, int]
     columns: tuple[int, int]
 
     @property
     def shape(self) -> tuple[int, int]:
-        """What is left, in rows and columns."""
+        """Rows and columns of the part."""
         return self.rows[1] - self.rows[0], self.columns[1] - self.columns[0]
 
 
@@ -263,7 +263,7 @@ def band_bytes(on_node: int, cap: int | None, buffers: int, beside: int = 0) -> 
 
 
 def convert_need(band_bytes: int, bands: int, variant: Variant, on_node: int, lines: int = 0) -> Need:
-    """What conversion takes, whatever the matrix: a band as read, where needed also turned and converted.
+    """Memory of a conversion, whatever the matrix: a band as read, where needed also turned and converted.
 
     `lines` are the bytes of a text's whole lines, of which only some columns are wanted.
     """

@@ -107,7 +107,7 @@ def sums(source: Region, variant: Variant) -> int:
 
 
 def norm_need(source: Region, band_bytes: int, variant: Variant, on_node: int) -> Need:
-    """What norms of `source` take, a band of so many bytes at a time on each rank."""
+    """Memory of the norms of `source`, a band of so many bytes at a time on each rank."""
     buffers = band_bytes + sums(source, variant) + staging(variant)
     rank = buffers + FIXED
     return Need(rank=rank, node=on_node * rank, shared=0, blocks=0, buffers=buffers)

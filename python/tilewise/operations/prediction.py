@@ -51,7 +51,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
 
 
 def _habits(plan: Plan, target: Target | None) -> dict[str, str]:
-    """What jobs of this kind have in common, phase by phase."""
+    """Names of habits that jobs of this kind share, phase by phase."""
     variant = plan.job.variant
     stored = {"generated" if each.generator else each.encoding for each in plan.job.inputs}
     read = "/".join([variant.read, *sorted(stored)])

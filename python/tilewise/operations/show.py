@@ -45,7 +45,7 @@ class Show:
         return self.methods.get(record.verification.method, record.verification.method)
 
     def variant(self, variant: RecordVariant) -> list[str]:
-        """What opens the line that says how: the algorithm, and what belongs to it."""
+        """Opening of the line that says how: the algorithm, and what belongs to it."""
         return [variant.algorithm]
 
     def io(self, variant: RecordVariant) -> str:
@@ -58,7 +58,7 @@ class Show:
         return []
 
     def where(self, record: Record) -> str:
-        """What the result is, and where it lies; empty where there is no file of it."""
+        """Result and its place; empty where there is no file of it."""
         if not record.outputs:
             return ""
         output, beside = record.outputs[0], len(record.outputs) - 1
@@ -71,7 +71,7 @@ class Show:
         return ""
 
     def traffic(self, record: Record) -> MemoryTraffic:
-        """What it moved through memory: every number of its matrices once."""
+        """Bytes that it moved through memory: every number of its matrices once."""
         return MemoryTraffic(float(sum(map(_bytes, [*record.inputs, *record.outputs]))))
 
     def not_converged(self, record: Record, plan: Plan) -> tuple[str, str]:
@@ -79,7 +79,7 @@ class Show:
         return "the result did not converge; it was discarded", ""
 
     def tolerated(self, plan: Plan) -> str:
-        """What to try where the tolerance of `plan` may be why a proof failed; empty where it has none."""
+        """Advice where the tolerance of `plan` may be why a proof failed; empty where it has none."""
         return ""
 
     def planned(self, plan: Plan) -> Lines:

@@ -102,14 +102,14 @@ def _spread(operation: OfOneInput, one: Plan, each: Each, facts: Facts, joined: 
 
 
 def _about_exchange(operation: OfOneInput) -> bool:
-    """Whether flags say how ranks exchange."""
+    """True if flags say how ranks exchange."""
     algorithm = operation.algorithms.get(operation.algorithm or "")
     exchanging = algorithm is not None and algorithm.name != "sweeps" and bool(algorithm.exchanges)
     return exchanging or any(getattr(operation, name, None) not in (None, False) for name in _ABOUT_EXCHANGE)
 
 
 def _apart(operation: OfOneInput, spread: Spread, each: Each, why: list[str]) -> bool:
-    """Whether each rank does slices of its own, if these fit in memory."""
+    """True if each rank does slices of its own, as far as these fit in memory."""
     if operation.slices == "apart":
         why.append("apart: as --slices asks")
         return spread.ranks > 1

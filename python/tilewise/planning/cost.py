@@ -63,7 +63,7 @@ class Part(Protocol):
         """How long, on `machine`."""
 
     def takes(self, machine: Machine) -> Sequence[Take]:
-        """What of it takes that time."""
+        """Amounts that take that time."""
 
     def terms(self) -> Sequence[str]:
         """All that its time may depend on."""
@@ -136,7 +136,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     flops: float | None = None
 
     def terms(self) -> list[str]:
-        """Those of all parts, each once."""
+        """Names of all terms, without repetition."""
         parts = [part for phases in (self.phases, self.behind) for some in phases.values() for part in some]
         return list(dict.fromkeys(name for part in parts for name in part.terms()))
 
@@ -173,7 +173,7 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def predict(cost: Cost, machine: Machine) -> Prediction:
-    """What `cost` takes on `machine`. Some tens of microseconds."""
+    """Prediction of `cost` on `machine`. Takes some tens of microseconds."""
     spans = {phase: usual(cost, phase, machine) for phase in PHASES}
     for phase, parts in cost.behind.items():
         there, hidden = spans[phase], of_phase(parts, machine)
@@ -196,7 +196,7 @@ def predict(cost: Cost, machine: Machine) -> Prediction:
 
 
 def habit_of(cost: Cost, phase: str, machine: Machine) -> Habit:
-    """What jobs of this kind have taught of a phase or of the `total`; of what none has, that terms hold."""
+    """Habit of jobs of this kind in a phase or in the `total`; where there is none, the terms hold."""
     return machine.habits.get(cost.habits.get(phase, ""), Habit())
 
 
@@ -221,7 +221,7 @@ def told_apart(one: Mapping[str, float], other: Mapping[str, float]) -> str:
 
 
 class Heaviest(NamedTuple):
-    """What takes most of the time: the `term`, the total, and what it would save to have it twice as fast."""
+    """The heaviest `term`, the total, and the gain if it were twice as fast."""
 
     term: str
     total: float
@@ -270,11 +270,11 @@ class Use:
         return Take(term, amount / (self.ranks * self.threads), self.on_node * self.threads)
 
     def by_way(self, way: str, term: str, amount: float) -> Take:
-        """The same by the threads that call where files are read or written that `way`."""
+        """Amount shared out among the threads that call where files are read or written that `way`."""
         return self.by_ranks(term, amount) if way in _ONE_THREAD else self.shared_out(term, amount)
 
     def by_ranks(self, term: str, amount: float) -> Take:
-        """The same by one thread of each rank."""
+        """Amount shared out among the ranks, by one thread of each."""
         return Take(term, amount / self.ranks, self.on_node)
 
     def new_pages(self, amount: float) -> list[Part]:
@@ -333,7 +333,7 @@ def touching(region: Region, use: Use) -> list[Part]:
 
 
 def is_cold(region: Region, use: Use) -> bool:
-    """Whether the page cache of this machine, on which the ranks run, has next to nothing of a file."""
+    """True if the page cache of this machine, on which the ranks run, has next to nothing of a file."""
     return use.here and storage.cache_state(region.path) == "cold"
 
 

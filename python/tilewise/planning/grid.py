@@ -47,7 +47,7 @@ def sizes(extent: int, parts: int, remainder: str) -> list[tuple[int, int]]:
 def rectangles(
     shape: tuple[int, int], grid: tuple[int, int], remainder: str = "spread"
 ) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """What the places of `grid` own, as rows and columns [begin, end); empty parts are left away."""
+    """Rows and columns [begin, end) that the places of `grid` own; empty parts are left away."""
 
     blocks = [
         (rows, columns)

@@ -147,7 +147,7 @@ def of_streams(task: Task[Any], variant: Variant, room: int) -> Variant:
 
 
 def are_plain(regions: Sequence[Region]) -> bool:
-    """Whether the numbers of each lie in one file as bytes, or are made."""
+    """True if the numbers of each lie in one file as bytes, or are made."""
     files = [region for region in regions if not region.generator]
     return all(region.encoding == "binary" and not region.tiles and not region.chunks for region in files)
 
@@ -158,7 +158,7 @@ def hints(variant: Variant, given: dict[str, str]) -> dict[str, str]:
 
 
 def in_place(region: Region, dtype: str) -> bool:
-    """Whether a region's numbers can be computed with as they lie in the file."""
+    """True if a region's numbers can be computed with as they lie in the file."""
     return (
         not region.generator
         and not region.tiles

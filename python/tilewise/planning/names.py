@@ -68,7 +68,7 @@ class Algorithm(msgspec.Struct, frozen=True):
 
 
 def any_count(ranks: int) -> bool:
-    """Whether there is any rank at all."""
+    """True if there is any rank at all."""
     return ranks >= 1
 
 

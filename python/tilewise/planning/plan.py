@@ -29,7 +29,7 @@ UNPACKED = "chunks are unpacked by all ranks, each once, and sent to who wants t
 
 
 class Fallback(msgspec.Struct, frozen=True):
-    """What a decomposition takes where its start turns out to cost accuracy: another cut, and more memory."""
+    """Another cut, and its memory, for a decomposition whose start turns out to cost accuracy."""
 
     blocks: int
     need: Need
@@ -56,7 +56,7 @@ class Each(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What will be done. `job.output` is still empty: making files is not planning.
+    """One job as it will be done. `job.output` is still empty: making files is not planning.
 
     `measure_tile`: the bytes of an item and the threads for which a tile is to be found after the job.
     `probed`: what was found of the output's device, to be kept then.

@@ -1,4 +1,4 @@
-"""Whether `auto` verifies a result: yes where a stated, simple estimate says that it costs under 5 %."""
+"""The rule by which `auto` verifies a result: a stated, simple estimate says that it costs under 5 %."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Patches(msgspec.Struct, frozen=True):
 
     @property
     def share(self) -> float:
-        """Of all work, that goes into patches."""
+        """Share of all work that goes into patches."""
         return 1 / self.points_per_patch_point
 
 

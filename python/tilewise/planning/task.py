@@ -55,7 +55,7 @@ class Task(msgspec.Struct, Generic[Options]):
         return self.room if self.options.memory is not None or self.facts.memory_known else None
 
     def asking(self, **options: object) -> Task[Options]:
-        """The same job with other `options`, and no reasons yet."""
+        """Copy of the task with other `options`, and no reasons yet."""
         asked = msgspec.structs.replace(self.options, **options)
         return Task(asked, self.inputs, self.target, self.facts, self.joined)
 

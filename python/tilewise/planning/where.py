@@ -138,7 +138,7 @@ def place(
 
 
 def bound_alone(facts: Facts, joined: Join | None) -> bool:
-    """Whether a launcher has bound this rank: its processors are not the node's, and the worker will know."""
+    """True if a launcher has bound this rank: its processors are not the node's, and the worker will know."""
     if joined is None:
         return False
     granted = facts.granted
@@ -163,7 +163,7 @@ def _granted(nodes: tuple[Node, ...], facts: Facts) -> Ground:
 
 
 def _among(listed: tuple[Node, ...], granted: Allocation, path: str) -> tuple[Node, ...]:
-    """Those of the allocation that a hosts file lists, in Slurm's order, which no launcher there leaves."""
+    """Nodes of the allocation that a hosts file lists, in Slurm's order, which no launcher there leaves."""
     slots: dict[str, int] = {}
     for each in listed:
         node = granted.find(each.name)
@@ -184,7 +184,7 @@ _SHOWN = 4  # hosts that are named
 
 
 def misplaced(spread: Spread, ranks: Sequence[RankPlace]) -> str:
-    """What is wrong with where ranks are, or an empty string.
+    """Say what is wrong with the places of ranks; empty where nothing is.
 
     Who shares a host with whom is what counts: a host may have other names than the plan knows.
     """

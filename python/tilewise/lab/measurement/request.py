@@ -1,4 +1,4 @@
-"""What `tilewise measure` may be asked: its flags, the kinds that each belongs to, and lists in words."""
+"""The request of a measurement: its flags, the kinds that each belongs to, and lists in words."""
 
 from __future__ import annotations
 

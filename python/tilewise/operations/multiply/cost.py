@@ -101,7 +101,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
 
 
 def _waits(part: Part) -> bool:
-    """Whether no core works meanwhile."""
+    """True if no core works meanwhile."""
     return all(name.startswith("device/") for name in part.terms())
 
 
@@ -169,13 +169,13 @@ def _compute(plan: Plan, use: Use, strassen: bool) -> list[Part]:
 
 
 def _in_place(plan: Plan, region: Region) -> bool:
-    """Whether what is multiplied are the pages of the file."""
+    """True if the pages of the file are multiplied as they lie."""
     variant = plan.job.variant
     return variant.read == "mapped" and variant.algorithm == "local" and io.in_place(region, plan.job.dtype)
 
 
 def _exchange(plan: Plan, use: Use, strassen: bool, width: int) -> tuple[list[Part], list[Part]]:
-    """What ranks wait for in any case, and what may go on while they compute."""
+    """Parts that ranks wait for in any case, and parts that may go on while they compute."""
     job, variant = plan.job, plan.job.variant
     k, item = job.inputs[0].shape[1], ITEMSIZE[job.dtype]
     p, q = variant.grid
@@ -237,7 +237,7 @@ _AT_ONCE = ("collective", *GETTING)  # where a panel is one message
 
 
 def traffic(m: int, k: int, n: int, item: int, variant: Variant, width: int) -> Traffic:
-    """Of an m×k · k×n product, whose panels are `width` wide at most."""
+    """Traffic of an m×k · k×n product, whose panels are `width` wide at most."""
     found: list[Traffic] = []
     if variant.algorithm == "cannon" and variant.exchange not in ("none", "shared"):
         found = [_blocks(m, k, n, variant)]
@@ -250,7 +250,7 @@ def traffic(m: int, k: int, n: int, item: int, variant: Variant, width: int) -> 
 
 
 def widths(k: int, variant: Variant, width: int) -> list[int]:
-    """Those of the panels of one layer's k: they end where an owner of A or of B does."""
+    """Widths of the panels of one layer's k: they end where an owner of A or of B does."""
     borders = {end for parts in variant.grid for _, end in cuts(k, parts, variant.remainder)}
     found: list[int] = []
     begin = 0
@@ -262,7 +262,7 @@ def widths(k: int, variant: Variant, width: int) -> list[int]:
 
 
 def pieces(elements: int, item: int, ranks: int, exchange: str) -> int:
-    """Those of a panel on its way around a ring of so many ranks."""
+    """Number of pieces of a panel on its way around a ring of so many ranks."""
     if exchange in _AT_ONCE:
         return 1
     return min(max(1, elements * item // PIECE), max(1, ranks - 1))
@@ -358,7 +358,7 @@ class Rings(NamedTuple):
         return []
 
     def terms(self) -> Sequence[str]:
-        """Those of products, hops and messages."""
+        """Names of the terms of products, hops and messages."""
         return [name for part in (*self.product, *self.hop, *self.message) for name in part.terms()]
 
 
@@ -408,7 +408,7 @@ def multiply_need(
     whole: tuple[int, int, int] | None = None,
     plain: bool = True,
 ) -> Need:
-    """What an m×k · k×n product in `dtype` takes.
+    """Memory of an m×k · k×n product in `dtype`.
 
     rank = blocks of A, B and C + exchange buffers + I/O staging + what gemm, MPI, BLAS and the check
     take, and the node with most of them has `on_node` ranks (None: all). The layers of `replicated` share out

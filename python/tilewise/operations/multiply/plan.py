@@ -175,7 +175,7 @@ def _times(count: int) -> str:
 
 
 def _across(left: Region, right: Region) -> tuple[bool, bool]:
-    """Whether the files have the rows of A, and of B, together."""
+    """True for A, and for B, if the file has its rows together."""
     return left.transposed == (left.order == "F"), right.transposed == (right.order == "F")
 
 
@@ -207,7 +207,7 @@ def what_fits(options: Multiply, refused: Plan) -> str:
 
 
 def _streams(options: Multiply, variant: Variant, operands: tuple[Region, Region]) -> bool:
-    """Whether a tile of C may stay in memory while A and B stream past it."""
+    """True if a tile of C may stay in memory while A and B stream past it."""
     return (
         variant.algorithm in ("local", "summa")
         and variant.copies == 1
@@ -226,7 +226,7 @@ def _stage(
     need_of: Callable[[Variant, Stage | None], Need],
     spread: Spread,
 ) -> Stage | None:
-    """What of the product is in memory at a time; None where all of it is, or where it cannot be streamed.
+    """Part of the product in memory at a time; None where all of it is, or where it cannot be streamed.
 
     `variants`: how all of it would be done, and how it is in parts.
     The page cache does not count as memory that there is: operands in mapped files must fit, too.
@@ -297,7 +297,7 @@ def _algorithm(options: Multiply, ranks: int, why: list[str]) -> Algorithm:
 
 
 def _pays_in_a_row(options: Multiply, algorithm: Algorithm, spread: Spread, k: int) -> bool:
-    """Whether ranks of a symmetric product form one row, where each panel of A has B's numbers in it.
+    """True if ranks of a symmetric product form one row, where each panel of A has B's numbers in it.
 
     So A is read once; on one node that saves more than a square grid saves in panels.
     """
@@ -316,7 +316,7 @@ def _near(chosen: Algorithm, ranks: int) -> str:
 
 
 def _cheap_to_read(variant: Variant, output_bytes: int, flops: float) -> bool:
-    """Whether reading the output back costs next to nothing, as it does out of the page cache.
+    """True if reading the output back costs next to nothing, as it does out of the page cache.
 
     The page cache is not counted on where the product does not fit.
     """
@@ -385,7 +385,7 @@ class Places(NamedTuple):
         return grid if self.copies == 1 else f"{self.copies} copies of a {grid}"
 
     def with_article(self) -> str:
-        """The same within a sentence."""
+        """The words within a sentence."""
         return f"a {self.said()}" if self.copies == 1 else self.said()
 
 
@@ -480,7 +480,7 @@ def best(
     across: tuple[bool, bool] = (True, True),
     whole_rows: bool = False,
 ) -> Stage | None:
-    """Of nearly square tiles of C with as much of k as `fits`, that which reads in the least time; or None.
+    """Nearly square tile of C, with as much of k as `fits`, for which reading takes the least time; or None.
 
     A and B are read ⌈n / tile.n⌉ and ⌈m / tile.m⌉ times, in runs that are as long as `across` says of each of
     them (see `grid_of`): a run costs as much time as RUN bytes. `whole_rows`: the tile is as wide as C.

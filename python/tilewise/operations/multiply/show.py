@@ -1,4 +1,4 @@
-"""What is said of a product."""
+"""Words about a product."""
 
 from __future__ import annotations
 

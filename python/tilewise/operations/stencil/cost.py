@@ -90,7 +90,7 @@ def _copies(field: float, use: Use) -> Take:
 
 
 def has_corners(sweeps: job.StencilJob) -> bool:
-    """Whether a weight off the cross is not 0."""
+    """True if a weight off the cross is not 0."""
     return not Weights("", sweeps.radius, tuple(sweeps.weights)).is_star
 
 
@@ -101,7 +101,7 @@ def told_operations(sweeps: job.StencilJob) -> float:
 
 
 def operations(sweeps: job.StencilJob) -> float:
-    """Those of the kernel, which first adds up what has the same weight (`Sweeper::flops_per_point`)."""
+    """Operations of the kernel, which first adds up what has the same weight (`Sweeper::flops_per_point`)."""
     r, side = sweeps.radius, 2 * sweeps.radius + 1
     rows = [sweeps.weights[at * side : (at + 1) * side] for at in range(side)]
     if rows != rows[::-1] or any(row != row[::-1] for row in rows):
@@ -112,7 +112,7 @@ def operations(sweeps: job.StencilJob) -> float:
 
 
 def _compute(plan: Plan, sweeps: job.StencilJob, use: Use, times: int) -> list[Part]:
-    """Of the rank with most: points, with the rims that deep halos compute twice; or two fields a pass."""
+    """Points of the rank with most, with the rims that deep halos compute twice; or two fields a pass."""
     variant, source = plan.job.variant, plan.job.inputs[0]
     item, cores = ITEMSIZE[plan.job.dtype], use.on_node * use.threads
     rows, columns = (
@@ -179,7 +179,7 @@ def stencil_need(
     planes: int = 1,
     at_once: int = 1,
 ) -> Need:
-    """What sweeps take: two fields, halos as sent and as received, what the kernel keeps, and the I/O.
+    """Memory of sweeps: two fields, halos as sent and as received, what the kernel keeps, and the I/O.
 
     Planes are swept one after the other. `again`: bytes of a number of the input where it is kept because
     sweeps are repeated, else 0. `at_once`: sweeps that the kernel does together with a tile. A proof sweeps
@@ -215,7 +215,7 @@ def stencil_need(
 
 
 def _turned(files: Files) -> bool:
-    """Whether blocks change their order of storage on the way out."""
+    """True if blocks change their order of storage on the way out."""
     return files.source.order != files.order
 
 
@@ -309,7 +309,7 @@ def traffic(
     corners: bool,
     remainder: str = "spread",
 ) -> Traffic:
-    """Of one exchange of margins of `reach` cells; takes as long as the grid has rows and columns."""
+    """Traffic of one exchange of margins of `reach` cells; takes as long as the grid has rows and columns."""
     down, across = (
         [
             (end - begin, margin(parts, place, reach, extent, periodic))
@@ -346,7 +346,7 @@ def traffic(
 def margin(
     parts: list[tuple[int, int]], place: int, reach: int, extent: int, periodic: bool
 ) -> list[Stretch]:
-    """What lies `reach` cells before and behind part `place`, part by part."""
+    """Cells that lie `reach` before and behind part `place`, part by part."""
     begin, end = parts[place]
     found: list[Stretch] = []
     for first, last in ((begin - reach, begin), (end, end + reach)):

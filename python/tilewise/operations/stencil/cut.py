@@ -47,7 +47,8 @@ class Passes(msgspec.Struct, frozen=True):
 
 
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
-    """What is cut: one plane's rows and columns; `radius` of the weights; `by_rows`: rows are contiguous.
+    """The field to be cut: one plane's rows and columns; `radius` of the weights; `by_rows`: rows are
+    contiguous.
 
     `periodic`: both directions go round.
     """
@@ -68,14 +69,14 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
         return min(extents) // self.radius if extents else None
 
     def fits(self, grid: tuple[int, int], depth: int) -> bool:
-        """Whether every rank has a part, from which neighbours can take `depth` sweeps' worth of cells."""
+        """True if every rank has a part, from which neighbours can take `depth` sweeps' worth of cells."""
         if grid == (1, 1):
             return True
         deepest = self.deepest(grid)
         return min(self.parts(grid)) > 0 and (deepest is None or depth <= deepest)
 
     def halo(self, grid: tuple[int, int]) -> int:
-        """What a rank gets for each cell of depth, scattered cells counted more."""
+        """Cells that a rank gets for each cell of depth, scattered cells counted more."""
         above = 2 * -(-self.columns // grid[1]) if grid[0] > 1 else 0
         beside = 2 * -(-self.rows // grid[0]) if grid[1] > 1 else 0
         return above * (1 if self.by_rows else SCATTERED) + beside * (SCATTERED if self.by_rows else 1)

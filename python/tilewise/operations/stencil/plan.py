@@ -256,7 +256,7 @@ def at_once(options: Stencil, dtype: str) -> int:
 
 
 def _in_the_way(options: Stencil, verify: str) -> str:
-    """What must not be asked for, so that a field larger than memory can be swept; empty where nothing is."""
+    """Flags to omit, so that a field larger than memory can be swept; empty where there are none."""
     given = {
         "--until-change": options.until_change,
         "--verify serial": verify == "serial",

@@ -1,4 +1,4 @@
-"""What is said of stencil sweeps."""
+"""Words about stencil sweeps."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ class ShowStencil(Show):
         return rate_text(points, "point/s") + (f", {over:.2f} × the memory-copy limit" if over else "")
 
     def traffic(self, record: Record) -> MemoryTraffic:
-        """What its passes moved, by the model of the sweeps; several sweeps of a pass move as much as one."""
+        """Bytes that its passes moved, by the model of the sweeps; several sweeps of a pass move as much as
+        one.
+        """
         if not record.outputs:
             return MemoryTraffic(0.0)
         output, result = record.outputs[0], record.result

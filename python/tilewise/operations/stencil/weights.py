@@ -37,7 +37,7 @@ class Weights(msgspec.Struct, frozen=True):
 
     @property
     def is_star(self) -> bool:
-        """Whether all weights off the cross are 0."""
+        """True if all weights off the cross are 0."""
         side, middle = 2 * self.radius + 1, self.radius
         return all(
             value == 0.0 or at // side == middle or at % side == middle
@@ -174,7 +174,7 @@ def parse_boundary(text: str) -> int | float | None:
 
 
 def for_worker(text: str, dtype: str) -> str:
-    """The same as a worker reads it; UsageError where a matrix of type `dtype` cannot hold the value."""
+    """Boundary as a worker reads it; UsageError where a matrix of type `dtype` cannot hold the value."""
     value = parse_boundary(text)
     if value is None:
         return text

@@ -1,4 +1,4 @@
-"""What a decomposition costs: operations of its algorithm, panels of A that are read, blocks that travel.
+"""The cost of a decomposition: operations of its algorithm, panels of A that are read, blocks that travel.
 
 m×n with m ≥ n, k components; operations over m·n² where A is tall, and what is read for them:
 
@@ -41,7 +41,7 @@ _TURNING = 2  # times as long as an operation on blocks is one of a rotation, wh
 
 
 class Course(msgspec.Struct, frozen=True):
-    """What depends on the numbers of A, and is known when a job is done."""
+    """Sweeps and readings, which depend on the numbers of A, and are known when a job is done."""
 
     sweeps: float
     readings: int
@@ -55,7 +55,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
 
 
 def cost_after(plan: Plan, target: Target | None, result: Mapping[str, Any]) -> Cost:
-    """The same by what the job did; not sure where another algorithm or start took over."""
+    """Cost by what the job did; not sure where another algorithm or start took over."""
     proofs = 1 if plan.job.verify == "fast" else 0
     planned = not result["fallback"] and result["start_used"] in ("", plan.job.variant.start)
     return _cost(plan, target, Course(float(result["sweeps"]), result["reads"] - proofs, sure=planned))
@@ -110,7 +110,7 @@ def _cost(plan: Plan, target: Target | None, course: Course) -> Cost:
 
 
 def _by_panels(variant: job.Variant) -> bool:
-    """Whether the matrix is read through a few buffers, again and again."""
+    """True if the matrix is read through a few buffers, again and again."""
     return variant.algorithm in ("randomized", "tall")
 
 
@@ -128,7 +128,7 @@ def _compute(plan: Plan, wanted: job.SvdJob, use: Use, m: int, n: int, k: int, c
         return Take(term, amount / use.threads, use.threads)
 
     def gesdd(rows: int, columns: int) -> list[Part]:
-        """Of rank 0, with its threads; half of the reduction reads the matrix from memory."""
+        """Parts of rank 0, with its threads; half of the reduction reads the matrix from memory."""
         whole = float(rows) * columns * columns * parts
         high = whole if 6 * rows < 11 * columns else n3
         reduction = 4 * high - 4 / 3 * n3

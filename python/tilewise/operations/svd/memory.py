@@ -115,7 +115,7 @@ def most_components(
 
 
 def full_bytes(shape: Shape) -> int:
-    """What a full decomposition takes on one rank."""
+    """Bytes of a full decomposition on one rank."""
     one = Variant(
         algorithm="jacobi",
         exchange="none",

@@ -76,7 +76,7 @@ def plan_svd(task: Task[Svd]) -> Plan:
 
 
 def _may_stream(algorithm: Algorithm, options: Svd) -> bool:
-    """Whether `tall` may take the place of what the rule took; what was asked for stays."""
+    """True if `tall` may take the place of what the rule took; what was asked for stays."""
     asked = options.algorithm is not None or options.of_jacobi() or options.tolerance is not None
     asked = asked or bool(options.checkpoint)
     return algorithm.name != "randomized" and not (asked or options.again or options.verify == "serial")
@@ -188,7 +188,7 @@ def _plan_by(task: Task[Svd], algorithm: Algorithm) -> Plan:
 
 
 def _state(shape: Shape) -> Region:
-    """What is swept: for each column one of A, or of its triangle, and one of V."""
+    """State that is swept: for each column one of A, or of its triangle, and one of V."""
     dtype = "float64" if shape.number == DOUBLE else "complex128"
     return unplaced((shape.least, shape.most + shape.least), dtype)
 
@@ -395,12 +395,12 @@ def algorithm_of(task: Task[Svd], shape: Shape) -> Algorithm:
 
 
 def is_high(most: int, least: int) -> bool:
-    """Whether `two_stage` finds a triangle first, faster than LAPACK does; the sides of A are so long."""
+    """True if `two_stage` finds a triangle first, faster than LAPACK does; the sides of A are so long."""
     return 3 * most >= 5 * least
 
 
 def few(shape: Shape) -> bool:
-    """Whether the components that are wanted are expected to take less than all would."""
+    """True if the components that are wanted are expected to take less than all would."""
     block = shape.components + OVERSAMPLE
     return READINGS * (4 * block + READ) <= FULL * shape.least
 

@@ -12,7 +12,7 @@ from tilewise.operations.svd.options import OVERSAMPLE, Svd
 
 
 class SvdSizes(msgspec.Struct, frozen=True):
-    """Of what is factored, of panels of A, and of the space of `randomized`."""
+    """Constants of the worker: of what is factored, of panels of A, of the space of `randomized`."""
 
     tall_percent: int  # rows, in percent of the columns, from which ranks factor their rows first
     chunk_factor: int  # rows for each column that are factored at once
@@ -49,7 +49,7 @@ class SvdSizes(msgspec.Struct, frozen=True):
 
 
 def sizes() -> SvdSizes:
-    """Those of the worker that jobs will be given to."""
+    """Constants of the worker that jobs will be given to."""
     return constants("svd", SvdSizes)
 
 
@@ -107,7 +107,7 @@ def panels_of_input(source: Region, dtype: str, variant: Variant, vectors: int, 
 def panels_of_factor(
     length: int, count: int, by_columns: bool, stored: str, variant: Variant, vectors: int, room: int
 ) -> Panels:
-    """The same for U (`length` rows of `count` numbers) or Vᵀ (columns), read as float64 or complex128."""
+    """Panels of U (`length` rows of `count` numbers) or Vᵀ (columns), read as float64 or complex128."""
     dtype = "complex128" if stored.startswith("complex") else "float64"
     return _cut((length, count), by_columns, stored, dtype, variant, vectors, room, False)
 

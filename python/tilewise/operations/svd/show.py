@@ -1,4 +1,4 @@
-"""What is said of a decomposition: what was found, how, and how exact it is."""
+"""Words about a decomposition: what was found, how, and how exact it is."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def done_by(record: Record) -> str:
 
 
 def _readings(record: Record) -> int:
-    """Of the input, that the decomposition took; not the proof's."""
+    """Readings of the input that the decomposition took, without the proof's."""
     return int(record.result.get("reads") or 0) - (record.verification is not None)
 
 

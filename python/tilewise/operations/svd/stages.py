@@ -23,13 +23,13 @@ def jacobi_window(shape: Shape, variant: Variant, options: Svd) -> int:
 
 
 def is_tall(most: int, least: int, variant: Variant) -> bool:
-    """Whether the ranks factor their rows before anything else; the sides of A are so long."""
+    """True if the ranks factor their rows before anything else; the sides of A are so long."""
     high = 100 * most >= sizes().tall_percent * least
     return variant.ranks > 1 and high and variant.start != "none"
 
 
 def shares_eigen(shape: Shape, variant: Variant, on_node: int) -> bool:
-    """Whether all ranks reduce AᵀA to three diagonals, not rank 0 with all cores of its node.
+    """True if all ranks reduce AᵀA to three diagonals, not rank 0 with all cores of its node.
 
     They read AᵀA whole, where rank 0 reads half, and wait for a message for each column: that pays on
     `SHARING_NODES` nodes or more, and `SHARED_COLUMNS` or more.
@@ -106,7 +106,7 @@ def jacobi_stages(
 
 
 def _moved(numbers: int, ranks: int) -> int:
-    """What a rank has when so many numbers come to it, and go from it, from all ranks alike."""
+    """Numbers held during an all-to-all of so many numbers, from all ranks alike."""
     return numbers + 2 * numbers * (ranks - 1) // ranks
 
 
@@ -190,7 +190,7 @@ def _given(shape: Shape, options: Svd, variant: Variant, kept: int) -> list[int]
 def _given_tall(
     shape: Shape, options: Svd, variant: Variant, kept: int, chunk: int, stack: int, lasting: int
 ) -> list[int]:
-    """The same where U of the triangle is handed down to the ranks, whose rows are multiplied by it."""
+    """Numbers held where U of the triangle is handed down to the ranks, whose rows are multiplied by it."""
     m, n, k, ranks = shape.most, shape.least, shape.components, variant.ranks
     flipped = shape.rows < shape.columns
     high = -(-m // ranks)

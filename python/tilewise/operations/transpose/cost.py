@@ -60,7 +60,7 @@ class TransposeFiles(Files, frozen=True, kw_only=True):
 
     @property
     def turned(self) -> bool:
-        """Whether the files store their numbers in different sequences."""
+        """True if the files store their numbers in different sequences."""
         return self.source.order == self.order
 
     @property
@@ -71,24 +71,24 @@ class TransposeFiles(Files, frozen=True, kw_only=True):
 
     @property
     def plain(self) -> bool:
-        """Whether numbers are turned from one binary file into another."""
+        """True if numbers are turned from one binary file into another."""
         source = self.source
         binary = not source.generator and not source.tiles and source.encoding == "binary"
         return self.turned and binary and self.kind.one_array
 
     @property
     def swapped(self) -> bool:
-        """Whether the files have different byte orders."""
+        """True if the files have different byte orders."""
         return self.source.byte_order != self.kind.byte_order_of(self.source.dtype)
 
     @property
     def in_strips(self) -> bool:
-        """Whether `staged` can turn the input where it is mapped."""
+        """True if `staged` can turn the input where it is mapped."""
         return self.plain and not self.swapped
 
 
 def in_tiles(files: TransposeFiles, variant: Variant) -> bool:
-    """Whether `staged` takes tiles of plain files through memory."""
+    """True if `staged` takes tiles of plain files through memory."""
     return files.plain and {variant.read, variant.write} <= {"positioned", "uncached"}
 
 
@@ -139,7 +139,7 @@ def strips(files: TransposeFiles, threads: int) -> int:
 
 
 def in_memory(files: TransposeFiles, variant: Variant, on_node: int, verify: str) -> need.Need:
-    """What algorithms need that hold the matrix in memory, spread over the ranks.
+    """Memory of algorithms that hold the matrix in memory, spread over the ranks.
 
     The grid lies over the input as it is stored, and in `swap` also over the result as that is.
     """
@@ -234,7 +234,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
 
 
 def traffic(files: TransposeFiles, variant: Variant) -> Traffic:
-    """Of the pieces of blocks as they were read that other ranks write, each one message."""
+    """Traffic of the pieces of blocks as they were read that other ranks write, each one message."""
     if variant.algorithm not in ("gather", "swap") or variant.ranks == 1 or variant.exchange == "shared":
         return Traffic()
     (down, across), (p, q) = files.stored, variant.grid

@@ -1,4 +1,4 @@
-"""What is said of a transposition."""
+"""Words about a transposition."""
 
 from __future__ import annotations
 
