@@ -12,7 +12,7 @@ from tilewise.engine import side_files
 from tilewise.launch.join import Join
 
 if TYPE_CHECKING:
-    from tilewise.lab.report.page import Page
+    from tilewise.lab.report.page import ReportPage
 
 
 RESULT = Value("RESULT", (".json", ".gz", "/"))
@@ -88,7 +88,7 @@ def _check(flags: ReportFlags) -> None:
     side_files.require_folder("--tables", flags.tables)
 
 
-def _written(page: Page, flags: ReportFlags) -> list[tuple[str, str]]:
+def _written(page: ReportPage, flags: ReportFlags) -> list[tuple[str, str]]:
     """Writes all that is wanted; says what is where. Raises OSError."""
     from tilewise.lab.report.render import write, write_figures, write_tables
 

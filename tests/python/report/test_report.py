@@ -18,7 +18,7 @@ from tilewise.lab.measurement import stored
 from tilewise.lab.report import roofline
 from tilewise.lab.report.data_path import WORDS, DataWay, data_path, way_of
 from tilewise.lab.report.load_results import find, report_page
-from tilewise.lab.report.page import Page
+from tilewise.lab.report.page import ReportPage
 from tilewise.lab.report.render import html
 from tilewise.lab.report.roofline import PointWork
 from tilewise.launch.record import Record
@@ -30,7 +30,7 @@ def kept(path: Path, **more: Any) -> str:
     return str(path)
 
 
-def text_of(page: Page) -> str:
+def text_of(page: ReportPage) -> str:
     return Tree(html(page)).text()
 
 

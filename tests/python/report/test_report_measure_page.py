@@ -12,7 +12,7 @@ from measurements import EVIL, hostile, ping, whole, wrap
 from shown import Tree
 from tilewise.lab.report.measure import everything
 from tilewise.lab.report.measure_page import page_of, plots_of
-from tilewise.lab.report.page import Fact, Page, Section
+from tilewise.lab.report.page import Fact, ReportPage, Section
 from tilewise.lab.report.render import html, write
 from tilewise.lab.report.table import Column, Table
 
@@ -105,7 +105,7 @@ def test_a_whole_measurement_is_one_screen_and_a_few_sheets(tmp_path: Path) -> N
             assert seen.open(path, width) == []
             assert seen.run("document.documentElement.scrollHeight") < most
             assert seen.run("document.querySelector('.facts').getBoundingClientRect().bottom") < 700
-        sheets = re.findall(rb"/Type\s*/Page\b", seen.printed(tmp_path / "m.pdf"))
+        sheets = re.findall(rb"/Type\s*/ReportPage\b", seen.printed(tmp_path / "m.pdf"))
         assert len(sheets) <= 3
 
 
@@ -164,10 +164,10 @@ def test_five_hundred_lines_are_small() -> None:
 def test_an_older_page_is_replaced_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "m.html"
     path.write_text("old", encoding="utf-8")
-    write(Page("t", "s", []), path)
+    write(ReportPage("t", "s", []), path)
     assert Tree(path.read_text(encoding="utf-8")).named("h1") and list(tmp_path.iterdir()) == [path]
     with pytest.raises(OSError, match="missing"):
-        write(Page("t", "s", []), tmp_path / "missing" / "m.html")
+        write(ReportPage("t", "s", []), tmp_path / "missing" / "m.html")
 
 
 def test_other_reports_use_the_same_page() -> None:
@@ -179,7 +179,9 @@ def test_other_reports_use_the_same_page() -> None:
         Section("same", "Two", [], [table]),
         Section("empty", "Three"),
     ]
-    text = html(Page("Study", "of nothing", sections, [Fact("Speedup", "3.1×", "base 2.0 s")], ["beware"]))
+    text = html(
+        ReportPage("Study", "of nothing", sections, [Fact("Speedup", "3.1×", "base 2.0 s")], ["beware"])
+    )
     tree = Tree(text)
     assert [one["id"] for one in tree.named("section")] == ["same", "same-2"]
     assert len(tree.named("details")) == 2 and "Three" not in tree.text()

@@ -22,7 +22,7 @@ from tilewise.lab.measurement.result import Measurement
 from tilewise.lab.report import study_page
 from tilewise.lab.report.curves import Axis, Curve, curves
 from tilewise.lab.report.load_results import find, report_page
-from tilewise.lab.report.page import Page, Section
+from tilewise.lab.report.page import ReportPage, Section
 from tilewise.lab.report.render import as_csv, html, write_figures, write_tables
 from tilewise.lab.report.study_format import labels, telling
 from tilewise.lab.report.style import Plot
@@ -41,15 +41,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def page(folder: Path) -> Page:
+def page(folder: Path) -> ReportPage:
     return report_page(find([str(folder)]))
 
 
-def tables(page: Page) -> dict[str, Table]:
+def tables(page: ReportPage) -> dict[str, Table]:
     return {table.key: table for section in page.sections for table in section.tables}
 
 
-def plots(page: Page) -> dict[str, Plot]:
+def plots(page: ReportPage) -> dict[str, Plot]:
     return {plot.key: plot for section in page.sections for plot in section.plots}
 
 
@@ -57,7 +57,7 @@ def rows(table: Table) -> list[list[str]]:
     return [[cell.text for cell in row] for row in table.rows]
 
 
-def test_claims_stand_before_figures_and_tables(page: Page) -> None:
+def test_claims_stand_before_figures_and_tables(page: ReportPage) -> None:
     keys = [section.key for section in page.sections]
     assert keys.index("about") < keys.index("claims") < keys.index("plots") < keys.index("tables")
     (first, second, third) = tables(page)["claims"].rows
@@ -78,7 +78,7 @@ def test_claims_stand_before_figures_and_tables(page: Page) -> None:
     assert 'data-claim="Two ranks are &lt;i&gt;faster&lt;/i&gt;" data-verdict="undecided"' in html(page)
 
 
-def test_a_ratio_stands_beside_its_base(page: Page) -> None:
+def test_a_ratio_stands_beside_its_base(page: ReportPage) -> None:
     """Of the pretended job: 12 s over its ranks, and 1 s more through the root."""
     speedup = tables(page)["study-speedup"]
     assert [column.title for column in speedup.columns] == ["ranks", "root", "positioned", "collective"]
@@ -90,7 +90,7 @@ def test_a_ratio_stands_beside_its_base(page: Page) -> None:
     assert away[1].text == "not run" and away[1].value is None and "needs 4 cores" in away[1].hint
 
 
-def test_the_source_s_figures_stand_beside_ours(page: Page) -> None:
+def test_the_source_s_figures_stand_beside_ours(page: ReportPage) -> None:
     made = tables(page)
     keys = list(made)
     assert keys[keys.index("study-total") + 1] == "total-reference"
@@ -100,7 +100,7 @@ def test_the_source_s_figures_stand_beside_ours(page: Page) -> None:
     assert [column.title for column in told.columns] == ["size", "ranks 1", "ranks 2"]
 
 
-def test_every_point_is_there_with_a_figure_or_a_reason(page: Page, folder: Path) -> None:
+def test_every_point_is_there_with_a_figure_or_a_reason(page: ReportPage, folder: Path) -> None:
     made, found = tables(page), evaluation.load(str(folder)).results
     assert len(made["points"].rows) + len(made["missing"].rows) == len(found.points) == 36
     reasons = Counter(row[2].text.partition(":")[0] for row in made["missing"].rows)
@@ -108,7 +108,7 @@ def test_every_point_is_there_with_a_figure_or_a_reason(page: Page, folder: Path
     assert any("the disk is full" in row[2].text and row[2].tone == "bad" for row in made["missing"].rows)
 
 
-def test_every_declared_plot_is_drawn(page: Page) -> None:
+def test_every_declared_plot_is_drawn(page: ReportPage) -> None:
     drawn = plots(page)
     assert {"plot-lines", "plot-bars", "plot-map", "plot-cloud", "roofline"} <= set(drawn)
     assert any(key.startswith("phases-") for key in drawn)
@@ -122,7 +122,7 @@ def test_every_declared_plot_is_drawn(page: Page) -> None:
     assert len(drawn["plot-map"].spots) == 3 * 3
 
 
-def test_a_bar_of_phases_is_as_long_as_they_are(page: Page) -> None:
+def test_a_bar_of_phases_is_as_long_as_they_are(page: ReportPage) -> None:
     plot = next(plot for key, plot in plots(page).items() if key.startswith("phases-"))
     widths = [spot.width for spot in plot.spots]
     assert widths[:5] == pytest.approx([0.5, 1.5, 0.5, 0.5, 0.5])
@@ -138,7 +138,7 @@ def test_a_studys_records_have_their_types() -> None:
     assert [type(entry.result()) for entry in entries] == [Record, Measurement, type(None), type(None)]
 
 
-def test_each_way_of_the_data_is_drawn_once(page: Page) -> None:
+def test_each_way_of_the_data_is_drawn_once(page: ReportPage) -> None:
     drawings = next(section.drawings for section in page.sections if section.key == "paths")
     assert sorted(drawing.title for drawing in drawings) == [
         "collective",
@@ -241,7 +241,7 @@ def test_few_data_paths_are_drawn_the_commonest_first() -> None:
     assert "Not drawn: 3 rarer ways." in drawn[-1].caption and "rank 2" not in drawn[0].svg
 
 
-def test_the_page_is_whole_escaped_and_asks_for_nothing(page: Page) -> None:
+def test_the_page_is_whole_escaped_and_asks_for_nothing(page: ReportPage) -> None:
     text = html(page)
     tree = Tree(text)
     assert text.count("<script>") == text.count("</script>") == 1 and "alert(1)" in tree.text()
@@ -290,7 +290,7 @@ def test_five_hundred_points_are_small(tmp_path: Path) -> None:
     assert len(html(page).encode()) < SIZE
 
 
-def test_tables_and_figures_as_files(page: Page, tmp_path: Path) -> None:
+def test_tables_and_figures_as_files(page: ReportPage, tmp_path: Path) -> None:
     written = write_tables(page.tables(), tmp_path / "tables")
     endings = dict.fromkeys((".csv", ".md", ".json"), len(written) // 3)
     assert Counter(path.suffix for path in written) == endings

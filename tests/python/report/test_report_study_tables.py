@@ -7,11 +7,11 @@ import io
 from pathlib import Path
 
 from studies import Runner, run
-from tilewise.lab.report.page import Page, Section, flat
+from tilewise.lab.report.page import ReportPage, Section, flat
 from tilewise.lab.report.render import as_csv, as_markdown, html
 from tilewise.lab.report.study_format import base_unit, digits_of
 from tilewise.lab.report.study_tables import claims, figures
-from tilewise.lab.report.table import Marks, Table
+from tilewise.lab.report.table import Footnotes, Table
 from tilewise.lab.study import evaluation
 from tilewise.lab.study.cells import FigureCell
 from tilewise.lab.study.results import SINGLE
@@ -87,7 +87,7 @@ def test_one_base_of_a_column_stands_over_it_and_intervals_beside_figures(tmp_pa
     assert [column.unit for column in table.columns] == ["", "of 11.88 s", "of 13.13 s"]
     assert table.rows[0][1].spread == "" and table.rows[1][1].spread == "±2.4 %"
     assert f"| 2 | {table.rows[1][1].text} ±2.4 % |" in as_markdown(table)
-    assert "<small>±2.4 %</small>" in html(Page("", "", [Section("s", "S", tables=[table])]))
+    assert "<small>±2.4 %</small>" in html(ReportPage("", "", [Section("s", "S", tables=[table])]))
 
 
 def test_digits_are_those_that_launches_agree_on() -> None:
@@ -126,7 +126,7 @@ def test_a_further_column_says_what_it_is_made_of(tmp_path: Path) -> None:
 
 def test_a_table_without_rows_is_its_reason(tmp_path: Path) -> None:
     (table,) = made(tmp_path, "rows = 'ranks'\ncolumns = 'io'\nwhere = 'ranks > 9'")
-    text = html(Page("t", "", [Section("s", "S", [], [table])]))
+    text = html(ReportPage("t", "", [Section("s", "S", [], [table])]))
     assert "the study has no such point at this scale" in text and "<table" not in text
 
 
@@ -159,7 +159,7 @@ def test_a_base_has_a_unit_where_all_of_it_are_times() -> None:
 
 
 def test_signs_stand_in_the_order_of_their_notes() -> None:
-    marks = Marks()
+    marks = Footnotes()
     assert [marks.sign("a", "b"), marks.sign("c", "a"), marks.sign("b", "a")] == ["*†", "*‡", "*†"]
     assert marks.notes() == ["* a", "† b", "‡ c"]
 

@@ -15,7 +15,7 @@ import numpy
 import pytest
 from browser import browser, needs_browser
 from tilewise.base.errors import UsageError
-from tilewise.lab.report.page import Page, Section
+from tilewise.lab.report.page import ReportPage, Section
 from tilewise.lab.report.render import html
 from tilewise.lab.report.style import png
 from tilewise.lab.report.timeline import KINDS, MPI, joined, merged, read_timeline
@@ -170,7 +170,7 @@ class _Page(HTMLParser):
 
 
 def page(drawing: Any) -> str:
-    return html(Page("t", "", [Section("t", "t", drawings=[drawing])]))
+    return html(ReportPage("t", "", [Section("t", "t", drawings=[drawing])]))
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:

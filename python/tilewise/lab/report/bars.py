@@ -200,7 +200,7 @@ _STACK, _STACK_OF_TWO = 0.19, 0.3  # inches a bar, with a name on one line or on
 
 
 @dataclasses.dataclass(frozen=True)
-class Stack:
+class StackedBar:
     """A row: seconds of each phase, and words for the pointer beside the phase's own."""
 
     name: str
@@ -208,7 +208,7 @@ class Stack:
     words: str = ""
 
 
-def stacks(key: str, title: str, caption: str, rows: Sequence[Stack]) -> Plot:
+def stacks(key: str, title: str, caption: str, rows: Sequence[StackedBar]) -> Plot:
     """One bar for each row from top to bottom, its phases from left to right, in seconds."""
     known = [name for name in PHASES if any(row.seconds.get(name, 0.0) > 0 for row in rows)]
     names = [wrapped_name(row.name) for row in rows]

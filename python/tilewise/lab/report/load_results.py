@@ -17,7 +17,7 @@ from tilewise.base.undecodable import UNDECODABLE
 from tilewise.lab.measurement import stored
 from tilewise.lab.measurement.result import Measurement
 from tilewise.lab.report.measure_page import page_of
-from tilewise.lab.report.page import Page, Section
+from tilewise.lab.report.page import ReportPage, Section
 from tilewise.lab.report.record_page import record_page
 from tilewise.lab.report.study_page import study_page
 from tilewise.lab.report.style import short
@@ -96,7 +96,7 @@ def _record(path: str, text: bytes) -> Record:
         raise UsageError(f"{path} is not a record of this version: {error}") from None
 
 
-def report_page(results: FoundResults) -> Page:
+def report_page(results: FoundResults) -> ReportPage:
     """One page of everything: results of the same study side by side, the rest one below the other."""
     pages = []
     by_study: dict[str, list[Evaluated]] = {}
@@ -118,7 +118,7 @@ def _short(paths: Sequence[str]) -> list[str]:
     return names if len(set(names)) == len(names) else list(paths)
 
 
-def _joined(pages: Sequence[Page]) -> Page:
+def _joined(pages: Sequence[ReportPage]) -> ReportPage:
     sections = []
     for number, page in enumerate(pages, 1):
         first = True
@@ -129,7 +129,7 @@ def _joined(pages: Sequence[Page]) -> Page:
             sections.append(dataclasses.replace(section, key=f"{number}-{section.key}", title=title))
             first = False
     titles = [page.title for page in pages]
-    return Page(
+    return ReportPage(
         title=" · ".join(titles[:3]) + (" …" if len(titles) > 3 else ""),
         subtitle=" · ".join(dict.fromkeys(page.subtitle for page in pages)),
         sections=list[Section](sections),

@@ -14,7 +14,7 @@ from tilewise.lab.report import measured as ask
 from tilewise.lab.report.measure_node import model_table
 from tilewise.lab.report.table import (
     Cell,
-    Marks,
+    Footnotes,
     Table,
     finite,
     number_columns,
@@ -139,7 +139,7 @@ def changes(comparison: Comparison, every: bool = True) -> Table | None:
         text_columns("line") + number_columns("before", "after", "after/before", "95 %") + text_columns("")
     )
     table = Table("comparison", "Lines that differ" if not every else "Every line of both", columns)
-    marks = Marks()
+    marks = Footnotes()
     for change in shown:
         mark = marks.sign(*change.labels_before, *change.labels_after)
         table.add(

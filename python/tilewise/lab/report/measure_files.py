@@ -8,7 +8,7 @@ from tilewise.lab.report import measured as ask
 from tilewise.lab.report.table import (
     Cell,
     Column,
-    Marks,
+    Footnotes,
     Table,
     giga,
     number_columns,
@@ -92,7 +92,7 @@ def rank_block(measurement: Measurement) -> list[Table]:
     return [_rank_block(number, group, ask.marks(measurement)) for number, group in groups]
 
 
-def _rank_block(number: int, lines: list[Line], marks: Marks) -> Table:
+def _rank_block(number: int, lines: list[Line], marks: Footnotes) -> Table:
     counts = {line.blocks for line in lines}
     amount = f", {max(counts)} blocks per rank" if len(counts) == 1 else ""
     title = f"Files: {setting_text(lines)}{amount}"
@@ -147,7 +147,7 @@ def strategies(measurement: Measurement) -> list[Table]:
     return [_strategies(number, group, ask.marks(measurement)) for number, group in groups]
 
 
-def _strategies(number: int, lines: list[Line], marks: Marks) -> Table:
+def _strategies(number: int, lines: list[Line], marks: Footnotes) -> Table:
     table = Table(f"strategies-{number}", beside_text(lines), text_columns("strategy", "cache"))
     shown = _shown(lines)
     table.columns += number_columns(*(WORDS[series] for series in shown), unit="GB/s")
@@ -169,11 +169,11 @@ def _places(lines: list[Line]) -> list[tuple[int, int]]:
     return sorted({(line.ranks, line.bytes) for line in lines})
 
 
-def _remarked(lines: list[Line], marks: Marks) -> str:
+def _remarked(lines: list[Line], marks: Footnotes) -> str:
     return marks.sign(*(remark for line in lines for remark in ask.remarks(line)))
 
 
-def _seconds(line: Line | None, place: list[Line], marks: Marks) -> Cell:
+def _seconds(line: Line | None, place: list[Line], marks: Footnotes) -> Cell:
     """The time of `line`, or the reason of whatever was not run at its place."""
     return ask.cell_of(line or _skipped(place), marks)
 
@@ -182,7 +182,7 @@ def _skipped(lines: list[Line]) -> Line | None:
     return next((line for line in lines if line.skipped), None)
 
 
-def _rate(line: Line | None, marks: Marks | None = None) -> Cell:
+def _rate(line: Line | None, marks: Footnotes | None = None) -> Cell:
     if line is None or (marks is None and ask.median(line) is None):
         return Cell("")
     return ask.cell_of(line, marks, giga, Line.rate)

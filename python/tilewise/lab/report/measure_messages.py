@@ -8,7 +8,7 @@ from tilewise.lab.report import measured as ask
 from tilewise.lab.report.table import (
     Cell,
     Column,
-    Marks,
+    Footnotes,
     Table,
     giga,
     interval_text,
@@ -65,7 +65,7 @@ def _per_byte(measurement: Measurement, key: str, what: str, sides: list[tuple[s
     return table
 
 
-def _per_byte_cells(line: Line | None, marks: Marks) -> list[Cell]:
+def _per_byte_cells(line: Line | None, marks: Footnotes) -> list[Cell]:
     seconds = None if line is None else ask.median(line)
     if line is None or seconds is None or line.summary is None or line.bytes <= 0:
         return [ask.not_run(line, marks), Cell("")]

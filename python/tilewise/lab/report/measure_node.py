@@ -9,7 +9,7 @@ from tilewise.lab.report import measured as ask
 from tilewise.lab.report.table import (
     Cell,
     Column,
-    Marks,
+    Footnotes,
     Table,
     finite,
     giga,
@@ -135,7 +135,7 @@ def _by_threads(table: Table, measurement: Measurement, rows: dict[str, list[Lin
     return table
 
 
-def _rate(line: Line | None, marks: Marks) -> Cell:
+def _rate(line: Line | None, marks: Footnotes) -> Cell:
     return ask.cell_of(line, marks, giga, Line.rate)
 
 
@@ -200,7 +200,7 @@ def every_line(measurement: Measurement, brief: bool = False) -> Table:
     return table
 
 
-def _short(line: Line, marks: Marks | None) -> list[Cell | str | int]:
+def _short(line: Line, marks: Footnotes | None) -> list[Cell | str | int]:
     if ask.median(line) is None or line.summary is None:
         return [line.key, ask.not_run(line, marks), "", "", ""]
     unit = "GFLOP/s" if line.unit == "flop" else "GB/s"

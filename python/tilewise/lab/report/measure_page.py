@@ -11,7 +11,7 @@ from tilewise.lab.report import measured as ask
 from tilewise.lab.report.measure import answers
 from tilewise.lab.report.measure_node import model_table
 from tilewise.lab.report.measure_plots import file_plots, matrix_plots, message_plots, model_plots, node_plots
-from tilewise.lab.report.page import Fact, Page, Section, environment_table, section
+from tilewise.lab.report.page import Fact, ReportPage, Section, environment_table, section
 from tilewise.lab.report.style import Plot
 from tilewise.lab.report.table import Cell, Table, number_columns, significant, text_columns
 
@@ -34,13 +34,13 @@ _CACHES = {
 _LOW = 2.7  # inches: four figures and the facts fit a screen
 
 
-def page_of(measurement: Measurement) -> Page:
+def page_of(measurement: Measurement) -> ReportPage:
     """The page as a value."""
     told = measurement.environment
     host = str(told.get("host", "this machine"))
     mpi = " ".join(str(told.get("mpi_library", "")).split("\n")[0].split())
     words = [str(told.get("cpu", "")), mpi, measurement.time]
-    return Page(
+    return ReportPage(
         title=f"Measured: {host}",
         subtitle=" · ".join(filter(None, words)),
         facts=list(_facts(measurement)),

@@ -11,7 +11,7 @@ from tilewise.lab.measurement.request import LEVELS
 from tilewise.lab.measurement.result import Line, Measurement, kind_of
 from tilewise.lab.report.table import (
     Cell,
-    Marks,
+    Footnotes,
     finite,
     interval_text,
     quantity,
@@ -135,11 +135,11 @@ def disturbed(measurement: Measurement) -> list[str]:
     return [said] if found else []
 
 
-def marks(measurement: Measurement) -> Marks:
+def marks(measurement: Measurement) -> Footnotes:
     """Footnotes that have the same signs in every table: labels first."""
     lines = measurement.lines
     labels = [kind_of(label) for line in lines for label in line.labels]
-    return Marks(
+    return Footnotes(
         [*labels, *(line.skipped for line in lines), *(note for line in lines for note in remarks(line))]
     )
 
@@ -182,7 +182,7 @@ def rates(line: Line) -> tuple[float, float, float]:
 
 def cell_of(
     line: Line | None,
-    marks: Marks | None = None,
+    marks: Footnotes | None = None,
     show: Callable[[float], str] = time_text,
     value: Callable[[Line], float | None] = median,
 ) -> Cell:
@@ -212,7 +212,7 @@ def hint(line: Line) -> str:
     return "; ".join([*parts, *line.labels, *line.notes])
 
 
-def not_run(line: Line | None, marks: Marks | None) -> Cell:
+def not_run(line: Line | None, marks: Footnotes | None) -> Cell:
     """Says that there is no figure, and why (as a footnote where `marks` are kept)."""
     reason = line.skipped if line is not None else ""
     return Cell(NOT_RUN, None, reason, marks.sign(reason) if marks else "", "faint")

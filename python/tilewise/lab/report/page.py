@@ -76,7 +76,7 @@ def section(key: str, title: str, words: Sequence[str], *parts: Table | Plot | D
 
 
 @dataclasses.dataclass
-class Page:
+class ReportPage:
     """A whole report."""
 
     title: str

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from tilewise.base.units import bytes_text, plural, rate_text
-from tilewise.lab.report.bars import Stack, stacks
+from tilewise.lab.report.bars import StackedBar, stacks
 from tilewise.lab.report.data_path import data_path, way_of
 from tilewise.lab.report.explain import closing_lines, variant_line
-from tilewise.lab.report.page import Drawing, Fact, Page, environment_table, flat, section
+from tilewise.lab.report.page import Drawing, Fact, ReportPage, environment_table, flat, section
 from tilewise.lab.report.roofline import roofline
 from tilewise.lab.report.style import PHASES, Plot
 from tilewise.lab.report.table import (
@@ -209,7 +209,7 @@ _IN_FULL = 8  # records: of more there is one table
 _BARS = 40  # rows of a figure: more are in the table
 
 
-def record_page(names: Sequence[str], records: Sequence[Record]) -> Page:
+def record_page(names: Sequence[str], records: Sequence[Record]) -> ReportPage:
     """The page of `records`, which lie in files called `names`; at least one."""
     if len(records) == 1:
         return _single(records[0])
@@ -222,7 +222,7 @@ def record_page(names: Sequence[str], records: Sequence[Record]) -> Page:
             told = [phases(record), explained(record)]
             title = f"{name}: {record.command}"
             sections.append(section(f"record-{place}", title, [variant_line(record)], *told))
-    return Page(
+    return ReportPage(
         title=f"{plural(len(records), 'job')}: {', '.join(commands)}",
         subtitle=" · ".join(machines),
         sections=sections,
@@ -230,7 +230,7 @@ def record_page(names: Sequence[str], records: Sequence[Record]) -> Page:
     )
 
 
-def _single(record: Record) -> Page:
+def _single(record: Record) -> ReportPage:
     of = record.environment
     names = ", ".join(os.path.basename(each.path) for each in record.outputs[:3])
     sizes = " → ".join(", ".join(map(_sized, part)) for part in (record.inputs, record.outputs) if part)
@@ -244,7 +244,7 @@ def _single(record: Record) -> Page:
         section("environment", "Environment", [], meanwhile(record), around),
     ]
     words = (sizes, of.host, of.cpu, " ".join(of.mpi_library.split()[:3]), of.time)
-    return Page(
+    return ReportPage(
         title=f"{record.command}: {names}" if names else record.command,
         subtitle=" · ".join(filter(None, words)),
         sections=sections,
@@ -281,12 +281,12 @@ def _facts(record: Record) -> Iterator[Fact]:
 
 
 def _plots(record: Record) -> list[Plot | None]:
-    rows = [Stack("mean over ranks", _means(record))]
+    rows = [StackedBar("mean over ranks", _means(record))]
     title = "Phases"
     caption = "Each rank is in one phase at a time, so the phases of a rank add up to its total."
     if len(record.samples) > 1:
         for place, sample in enumerate(record.samples[:_BARS], 1):
-            rows.append(Stack(f"repetition {place}", {name: sample.get(name, 0.0) for name in PHASES}))
+            rows.append(StackedBar(f"repetition {place}", {name: sample.get(name, 0.0) for name in PHASES}))
         title = "Phases, and those of each repetition"
         caption = "Each phase of a repetition is that of the slowest rank; reading and writing happen once."
     return [stacks("phases", title, caption, rows), roofline("roofline", [record])]
@@ -294,7 +294,7 @@ def _plots(record: Record) -> list[Plot | None]:
 
 def _compared(names: Sequence[str], records: Sequence[Record]) -> list[Plot | None]:
     shown = list(zip(names, records, strict=True))[:_BARS]
-    rows = [Stack(name, _means(record), variant_line(record)) for name, record in shown]
+    rows = [StackedBar(name, _means(record), variant_line(record)) for name, record in shown]
     caption = "Mean over ranks."
     if len(records) > _BARS:
         caption += f" {len(records) - _BARS} more are in the table."

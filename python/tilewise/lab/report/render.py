@@ -21,7 +21,7 @@ from markupsafe import Markup
 from tilewise.base.errors import clean
 from tilewise.base.staging import replace
 from tilewise.lab.report import style
-from tilewise.lab.report.page import Drawing, FileNames, Page
+from tilewise.lab.report.page import Drawing, FileNames, ReportPage
 from tilewise.lab.report.style import Plot, inline, png, svg
 from tilewise.lab.report.table import Column, Table
 
@@ -29,12 +29,12 @@ _FOLDER = Path(__file__).parent / "templates"
 _RAISED = ("#f4f6f8", "#1f252d")  # behind figures and facts; light and dark
 
 
-def write(page: Page, path: str | os.PathLike[str]) -> None:
+def write(page: ReportPage, path: str | os.PathLike[str]) -> None:
     """Writes `page` into the file `path`; an older one is replaced as a whole. Raises OSError."""
     replace(path, html(page).encode())
 
 
-def html(page: Page) -> str:
+def html(page: ReportPage) -> str:
     """The page as text."""
     sides = [f"{style.variables(side)}--raised:{_RAISED[side]};" for side in (0, 1)]
     alive = any(isinstance(figure, Drawing) and figure.timeline for figure in page.figures())

@@ -14,7 +14,7 @@ from tilewise.files.checks import printable
 from tilewise.lab.measurement.result import Measurement
 from tilewise.lab.report import study_tables
 from tilewise.lab.report.data_path import DataWay, data_path, way_of
-from tilewise.lab.report.page import Drawing, Fact, Page, Section, section
+from tilewise.lab.report.page import Drawing, Fact, ReportPage, Section, section
 from tilewise.lab.report.roofline import roofline
 from tilewise.lab.report.study_format import date, labels, last, said, telling
 from tilewise.lab.report.study_plots import declared, phases
@@ -168,7 +168,7 @@ def _numbers(entry: Entry) -> dict[str, Any]:
     return {axis: value for axis, value in entry.axes.items() if isinstance(value, (int, float))}
 
 
-def study_page(studies: Sequence[Evaluated]) -> Page:
+def study_page(studies: Sequence[Evaluated]) -> ReportPage:
     """The page of one study; `studies` are results of it, oldest first, at least one."""
     study = studies[0].results.study
     session = last(studies[0].results)
@@ -177,7 +177,7 @@ def study_page(studies: Sequence[Evaluated]) -> Page:
         words += labels(studies)
     elif session is not None:
         words += [session.environment.machine, session.environment.cpu, date(studies[0].results)]
-    return Page(
+    return ReportPage(
         title=study.file.title,
         subtitle=" · ".join(filter(None, words)),
         sections=list(_sections(studies)),

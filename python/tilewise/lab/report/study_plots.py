@@ -9,7 +9,7 @@ from typing import Any
 from tilewise.base.errors import UsageError
 from tilewise.base.units import parse_size, plural
 from tilewise.lab.report import roofline
-from tilewise.lab.report.bars import Bar, Stack, bars, field, stacks
+from tilewise.lab.report.bars import Bar, StackedBar, bars, field, stacks
 from tilewise.lab.report.curves import MOST, Axis, Curve, curves
 from tilewise.lab.report.study_format import SIZES, labels, said, telling, worded
 from tilewise.lab.report.study_tables import phase_seconds
@@ -299,7 +299,7 @@ def phases(studies: Sequence[Evaluated]) -> Iterator[Plot]:
         for point, name in pairs:
             if seconds := _of_phases(point):
                 text = ", ".join(said(axis, point.axes[axis]) for axis in axes if axis in point.axes)
-                rows.append(Stack(" · ".join(filter(None, (text, name))) or run, seconds))
+                rows.append(StackedBar(" · ".join(filter(None, (text, name))) or run, seconds))
         rows.sort(key=lambda row: -sum(row.seconds.values()))
         if not rows:
             continue

@@ -29,7 +29,7 @@ from tilewise.lab.report.table import (
     NONE,
     Cell,
     Column,
-    Marks,
+    Footnotes,
     Table,
     number_columns,
     quantity,
@@ -84,7 +84,7 @@ def _joined(mine: Sequence[study.FigureTable], wanted: TableWanted, names: Seque
             table.columns.append(scales.column(each, column, heading))
             if where == "cell" and not is_further(each, column):
                 table.columns.append(scales.base(f"its base{f' · {name}' if name else ''}"))
-    marks, everywhere = Marks(), _everywhere(mine)
+    marks, everywhere = Footnotes(), _everywhere(mine)
     for row in rows:
         cells = [_label(value, name) for name, value in zip(mine[0].row_names, row, strict=True)]
         for each, where in zip(mine, places, strict=True):

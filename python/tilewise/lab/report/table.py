@@ -179,7 +179,7 @@ def quantity(
     return Cell("" if value is None else show(value), finite(value), hint, mark, tone)
 
 
-class Marks:
+class Footnotes:
     """Footnotes of one table: each text once, with a sign of its own; those of `known` are told beforehand.
 
     Tables that know the same texts have the same signs for them.

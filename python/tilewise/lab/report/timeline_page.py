@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from tilewise.base.errors import clean
-from tilewise.lab.report.bars import Stack, stacks
-from tilewise.lab.report.page import Drawing, Page, Section
+from tilewise.lab.report.bars import StackedBar, stacks
+from tilewise.lab.report.page import Drawing, ReportPage, Section
 from tilewise.lab.report.style import (
     GRID,
     INK,
@@ -348,7 +348,7 @@ ABREAST = 4  # runs in one picture
 _RANKS = 64  # drawn: more are in the table
 
 
-def trace_page(paths: Sequence[str]) -> Page:
+def trace_page(paths: Sequence[str]) -> ReportPage:
     """The page of the timelines in `paths`; UsageError where one of them is none."""
     names = [os.path.basename(path) for path in paths]
     names = names if len(set(names)) == len(names) else list(paths)
@@ -361,11 +361,11 @@ def trace_page(paths: Sequence[str]) -> Page:
     sections = [timeline_section(lines[place : place + ABREAST]) for place in range(0, len(lines), ABREAST)]
     for place, (name, line) in enumerate(zip(names, lines, strict=True), 1):
         seconds = {rank.name: _phases(rank) for rank in line.ranks}
-        rows = [Stack(rank, told) for rank, told in list(seconds.items())[:_RANKS]]
+        rows = [StackedBar(rank, told) for rank, told in list(seconds.items())[:_RANKS]]
         caption = "Each rank is in one phase at a time." + _more(len(seconds) - _RANKS)
         plots = [stacks(f"ranks-{place}", f"Seconds of each rank: {name}", caption, rows)] if rows else []
         sections.append(Section(f"ranks-{place}", f"Ranks of {name}", [], [_table(seconds, place)], plots))
-    return Page("Timeline", ", ".join(names), sections)
+    return ReportPage("Timeline", ", ".join(names), sections)
 
 
 def timeline_section(lines: Sequence[Timeline]) -> Section:
