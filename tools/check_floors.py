@@ -1,7 +1,7 @@
 """Checks the promises of the layout.
 
-Imports go downwards only, MPI stays in its folder, files stay small and open with what they are for, and no
-line of C++ is too long.
+Imports go downwards only, MPI stays in its folder, files stay small and open with what they are for, no two
+classes of the Python package have one name, and no line of C++ is too long.
 """
 
 import ast
@@ -72,12 +72,16 @@ def check_cxx(root: Path) -> Iterator[str]:
 
 def check_python(root: Path) -> Iterator[str]:
     base = root / "python/tilewise"
+    classes: dict[str, Path] = {}
     for file in files_under(base, ".py"):
         parts = file.relative_to(base).with_suffix("").parts
         if parts == ("__init__",):
             continue
         name = file.relative_to(base).as_posix()
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and classes.setdefault(node.name, file) != file:
+                other = classes[node.name].relative_to(root)
+                yield f"{file.relative_to(root)}:{node.lineno}: class {node.name} is also one of {other}"
             there = ONLY_THERE.get(node.attr, name) if isinstance(node, ast.Attribute) else name
             if there != name:
                 yield f"{file.relative_to(root)}:{node.lineno}: only {there} calls {node.attr}"  # type: ignore[attr-defined]

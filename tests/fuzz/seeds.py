@@ -21,7 +21,7 @@ from tilewise.files.region import Region
 from tilewise.lab.measurement.stored import encode
 from tilewise.lab.study import shipped
 from tilewise.launch.job import quit_job
-from tilewise.machine.profile import MeasuredTimes, Profile, Tile
+from tilewise.machine.profile import MeasuredTile, MeasuredTimes, Profile
 from timelines import made_up
 
 __all__ = ["FLAGS", "MACHINE", "RESULTS_STUDY"]
@@ -134,7 +134,7 @@ def results() -> Iterator[bytes]:
 
 def profiles() -> Iterator[bytes]:
     """What a machine was measured as."""
-    tiles = {"h|c|8|1": Tile(8, 8, False, 1e9)}
+    tiles = {"h|c|8|1": MeasuredTile(8, 8, False, 1e9)}
     yield msgspec.json.encode(Profile(tiles=tiles, measured={"h|c": MeasuredTimes({"ping": "now"})}))
 
 

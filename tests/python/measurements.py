@@ -11,9 +11,9 @@ from tilewise.lab.measurement.result import (
     FittedCurve,
     Level,
     Line,
-    Matrix,
     Measurement,
     Model,
+    PairMatrix,
 )
 from tilewise.lab.statistics.summary import Summary
 
@@ -191,8 +191,8 @@ def whole(levels: tuple[str, ...] = ("core",), pairs: tuple[int, ...] = (1,)) ->
         kinds=["ping", "file", "memory", "compute"],
         levels=[Level(name="core", cpus=[0, 1]), Level(name="socket", missing="this node has one socket")],
         matrices=[
-            Matrix(bytes=8, ranks=ranks, seconds=small),
-            Matrix(bytes=2**20, ranks=ranks, seconds=large),
+            PairMatrix(bytes=8, ranks=ranks, seconds=small),
+            PairMatrix(bytes=2**20, ranks=ranks, seconds=large),
         ],
         disturbances=[
             Disturbance(launch=0, what="ping", **quiet),
@@ -225,9 +225,9 @@ def hostile() -> Measurement:
         environment={EVIL: {EVIL: [EVIL, 1]}, "host": EVIL, "cpu": EVIL, "caches": {EVIL: 32768, "L2": nan}},
         levels=[Level(name=EVIL, missing=EVIL)],
         matrices=[
-            Matrix(bytes=8, ranks=[EVIL, "b"], seconds=[[0.0, nan], [1e-6, 0.0]]),
-            Matrix(bytes=8, ranks=[], seconds=[]),
-            Matrix(bytes=1 << 20, ranks=["a"], seconds=[[0.0]]),
+            PairMatrix(bytes=8, ranks=[EVIL, "b"], seconds=[[0.0, nan], [1e-6, 0.0]]),
+            PairMatrix(bytes=8, ranks=[], seconds=[]),
+            PairMatrix(bytes=1 << 20, ranks=["a"], seconds=[[0.0]]),
         ],
         disturbances=[Disturbance(launch=0, what=EVIL, seconds=nan, stolen=nan, labels=[EVIL])],
         model=Model(

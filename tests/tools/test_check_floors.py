@@ -98,3 +98,13 @@ def test_use_of_lower_floors_is_allowed(tmp_path: Path) -> None:
     )
 
     assert complaints(tmp_path) == []
+
+
+def test_two_classes_of_one_name_are_found(tmp_path: Path) -> None:
+    for folder in ("files", "launch"):
+        text = '"""Holds a thing."""\n\n\nclass Piece:\n    """A thing."""\n'
+        plant(tmp_path, f"python/tilewise/{folder}/a.py", text)
+
+    (found,) = complaints(tmp_path)
+
+    assert "launch/a.py:4: class Piece is also one of python/tilewise/files/a.py" in found

@@ -50,7 +50,7 @@ def _run(request: MeasureRequest) -> int:
     from tilewise.lab.measurement.measure import measure
 
     _check_outputs(request)
-    listener = _Terminal(request)
+    listener = _Progress(request)
     try:
         measured = measure(request, listener, ["tilewise", *sys.argv[1:]])
     finally:
@@ -61,7 +61,7 @@ def _run(request: MeasureRequest) -> int:
     return 0
 
 
-class _Terminal(Listener):
+class _Progress(Listener):
     """Shows progress on a terminal, and with -v each line of a launcher as it comes."""
 
     def __init__(self, request: MeasureRequest) -> None:

@@ -74,7 +74,7 @@ class _Written(Machine, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A machine in whose description a word that means nothing is a mistake."""
 
 
-def stored_tile(item_bytes: int, threads: int, facts: Facts) -> profile.Tile | None:
+def stored_tile(item_bytes: int, threads: int, facts: Facts) -> profile.MeasuredTile | None:
     """The best tile for items of that many bytes (1 to 16) on so many threads; None before that is known."""
     return profile.load().tiles.get(profile.tile_key(facts.host, facts.cpu, item_bytes, threads))
 
@@ -85,7 +85,7 @@ def measure_tile(item_bytes: int, threads: int, facts: Facts, worker: str) -> No
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=True)
         fastest = json.loads(done.stdout)
-        tile = profile.Tile(
+        tile = profile.MeasuredTile(
             rows=int(fastest["rows"]),
             columns=int(fastest["columns"]),
             streaming=bool(fastest["streaming"]),

@@ -21,7 +21,7 @@ VERSION = 2
 _LAST_JOB = "last-job"  # a file whose time says when that was
 
 
-class Tile(msgspec.Struct, frozen=True):
+class MeasuredTile(msgspec.Struct, frozen=True):
     """The best tile of a transposition, and the bytes that were read and written with it in a second."""
 
     rows: int
@@ -52,7 +52,7 @@ class Profile(msgspec.Struct):
     """
 
     version: int = VERSION
-    tiles: dict[str, Tile] = {}
+    tiles: dict[str, MeasuredTile] = {}
     measured: dict[str, MeasuredTimes] = {}
     devices: dict[str, Device] = {}
     terms: dict[str, dict[str, Term]] = {}
@@ -120,7 +120,7 @@ def load() -> Profile:
     return profile
 
 
-def store_tile(key: str, tile: Tile) -> None:
+def store_tile(key: str, tile: MeasuredTile) -> None:
     """Keeps a tile, replacing the file at once, where the cache can be written."""
     with _locked():
         profile = load()

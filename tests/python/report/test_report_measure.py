@@ -11,7 +11,7 @@ import numpy
 import pytest
 from measurements import EVIL, EXCHANGES, collectives, files, hostile, line, node, ping, whole, wrap
 from shown import printed
-from tilewise.lab.measurement.result import Line, Matrix, Model
+from tilewise.lab.measurement.result import Line, Model, PairMatrix
 from tilewise.lab.report import measure_files, measure_messages, measure_node
 from tilewise.lab.report.measure import everything, measure_tables
 from tilewise.lab.report.measure_node import model_table
@@ -161,7 +161,7 @@ def test_every_collective_ratio_has_both_times_beside_it() -> None:
 
 def test_pairs_are_latency_or_bandwidth_by_size() -> None:
     ranks, seconds = ["a", "b"], [[0.0, 4e-7], [5e-7, 0.0]]
-    matrices = [Matrix(bytes=size, ranks=ranks, seconds=seconds) for size in (8, 1 << 20)]
+    matrices = [PairMatrix(bytes=size, ranks=ranks, seconds=seconds) for size in (8, 1 << 20)]
     small, large = measure_messages.matrices(wrap([], matrices=matrices))
     assert small.rows[0][2].text == "0.400" and small.columns[1].unit == "µs"
     assert close(number(large.rows[1][1]), 2**20 / 5e-7 / 1e9) and large.columns[1].unit == "GB/s"

@@ -13,7 +13,7 @@ import pytest
 from measurements import files, hostile, line, node, ping, whole, wrap
 from PIL import Image
 from tilewise.lab.measurement.fit import fit
-from tilewise.lab.measurement.result import Line, Matrix
+from tilewise.lab.measurement.result import Line, PairMatrix
 from tilewise.lab.report.bars import Bar, bars, field
 from tilewise.lab.report.curves import MOST, Axis, Curve, Guide, curves
 from tilewise.lab.report.measure_page import plots_of
@@ -105,7 +105,9 @@ def test_model_is_drawn_over_its_points() -> None:
 
 def test_pairs_are_written_in_their_cells() -> None:
     ranks = ["a", "b"]
-    (plot,) = matrix_plots(wrap([], matrices=[Matrix(bytes=8, ranks=ranks, seconds=[[0, 4e-7], [7e-7, 0]])]))
+    (plot,) = matrix_plots(
+        wrap([], matrices=[PairMatrix(bytes=8, ranks=ranks, seconds=[[0, 4e-7], [7e-7, 0]])])
+    )
     assert "0.400" in words(plot) and "0.700" in words(plot)
     assert [spot.text for spot in plot.spots] == ["from a, to b; 0.400 µs", "from b, to a; 0.700 µs"]
 
@@ -157,7 +159,7 @@ def test_hostile_words_are_drawn(tmp_path: Path) -> None:
 
 
 def test_two_figures_never_share_a_file(tmp_path: Path) -> None:
-    matrix = Matrix(bytes=8, ranks=["a", "b"], seconds=[[0, 1e-6], [1e-6, 0]])
+    matrix = PairMatrix(bytes=8, ranks=["a", "b"], seconds=[[0, 1e-6], [1e-6, 0]])
     twice = plots_of(wrap([], matrices=[matrix, matrix]))
     assert len({path.name for path in write_figures(twice, tmp_path)}) == 4
 

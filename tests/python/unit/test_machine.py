@@ -10,7 +10,7 @@ from tilewise.base import memory
 from tilewise.launch.environment import blas_warnings, for_ranks
 from tilewise.machine import facts, host, machines, profile, storage
 
-TILE = profile.Tile(32, 64, True, 1.5e9)
+TILE = profile.MeasuredTile(32, 64, True, 1.5e9)
 
 
 def write(folder: Path, files: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ from tilewise.base.errors import RunError, UsageError
 from tilewise.lab.measurement import lines, messages, plans, result, run, stored
 from tilewise.lab.measurement.fit import terms_of
 from tilewise.lab.measurement.request import MeasureRequest
-from tilewise.lab.measurement.result import Disturbance, Level, Line, Matrix, Measurement, Model
+from tilewise.lab.measurement.result import Disturbance, Level, Line, Measurement, Model, PairMatrix
 from tilewise.lab.statistics.summary import Summary
 from tilewise.launch.events import Done, RankDone
 from tilewise.launch.job import Point, Stop
@@ -334,7 +334,7 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_measurement_comes_back_as_it_was(tmp_path: Path) -> None:
     whole = measurement(["ping"], [line("ping", "blocking", 1, level="core")])
     whole.levels = [Level(name="core", cpus=[0, 1])]
-    whole.matrices = [Matrix(bytes=8, ranks=["a"], seconds=[[0.0]])]
+    whole.matrices = [PairMatrix(bytes=8, ranks=["a"], seconds=[[0.0]])]
     whole.disturbances = [Disturbance(launch=0, what="x", seconds=1.0, megahertz=(1.0, 2.0))]
     stored.write(whole, str(tmp_path / "m.json"))
     assert stored.read(str(tmp_path / "m.json")) == whole

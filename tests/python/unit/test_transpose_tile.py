@@ -34,7 +34,7 @@ def test_a_tile_is_measured_once_and_then_used(tmp_path: Path) -> None:
     large = TILE_FROM >> 15  # rows of 2¹⁴ int16
     first = planned(tmp_path, large, algorithm="swap", ranks=2)
     assert first.measure_tile == (2, 2) and first.job.variant.tile == (0, 0)
-    profile.store_tile(profile.tile_key("here", "some", 2, 2), profile.Tile(64, 2048, True, 1e10))
+    profile.store_tile(profile.tile_key("here", "some", 2, 2), profile.MeasuredTile(64, 2048, True, 1e10))
     second = planned(tmp_path, large, algorithm="swap", ranks=2)
     assert second.measure_tile is None
     assert second.job.variant.tile == (64, 2048) and second.job.variant.streaming
@@ -52,7 +52,7 @@ def test_a_tile_is_measured_once_and_then_used(tmp_path: Path) -> None:
 def test_where_a_tile_would_not_pay_none_is_measured(
     tmp_path: Path, rows: int, choices: dict[str, Any]
 ) -> None:
-    profile.store_tile(profile.tile_key("here", "some", 2, 2), profile.Tile(64, 2048, True, 1e10))
+    profile.store_tile(profile.tile_key("here", "some", 2, 2), profile.MeasuredTile(64, 2048, True, 1e10))
     plan = planned(tmp_path, rows, **choices)
     assert plan.measure_tile is None and plan.job.variant.tile == (0, 0)
 

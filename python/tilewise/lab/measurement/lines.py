@@ -14,7 +14,7 @@ from tilewise.lab.measurement.result import (
     SIMULATED,
     Launch,
     Line,
-    Matrix,
+    PairMatrix,
     PlannedPoint,
     key,
     line_of,
@@ -188,9 +188,9 @@ def _mean(rows: Sequence[Sequence[float]]) -> list[float]:
     return [sum(row[rank] for row in rows) / len(rows) for rank in range(width)]
 
 
-def matrices_of(launches: Sequence[Launch], ran: RunResult) -> list[Matrix]:
+def matrices_of(launches: Sequence[Launch], ran: RunResult) -> list[PairMatrix]:
     """The tables of all pairs: seconds of a message one way, the median over launches."""
-    matrices: dict[tuple[int, int], Matrix] = {}
+    matrices: dict[tuple[int, int], PairMatrix] = {}
     for index, launch in enumerate(launches):
         names = launch.names or [f"core {cpu}" for cpu in launch.cpus]
         names = names or [f"rank {rank}" for rank in range(launch.ranks)]
@@ -209,7 +209,7 @@ def matrices_of(launches: Sequence[Launch], ran: RunResult) -> list[Matrix]:
                 for row in range(launch.ranks)
             ]
             matrix = matrices.setdefault(
-                (index, size), Matrix(bytes=size, level=launch.level, ranks=names, seconds=empty)
+                (index, size), PairMatrix(bytes=size, level=launch.level, ranks=names, seconds=empty)
             )
             (low, high) = ask.point.pairs[0]
             if samples:

@@ -82,7 +82,7 @@ class Level(msgspec.Struct, kw_only=True):
     missing: str = ""
 
 
-class Matrix(msgspec.Struct, kw_only=True):
+class PairMatrix(msgspec.Struct, kw_only=True):
     """Every pair of ranks, one pair at a time: seconds of a message, one way; 0 on the diagonal.
 
     None stands for what was not measured. `level` is `node` where every rank has a node of its own, else
@@ -175,7 +175,7 @@ class Measurement(msgspec.Struct, kw_only=True):
     clock: dict[str, float] = {}
     levels: list[Level] = []
     lines: list[Line] = []
-    matrices: list[Matrix] = []
+    matrices: list[PairMatrix] = []
     disturbances: list[Disturbance] = []
     model: Model = Model()
     warnings: list[str] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewise.base.units import plural
-from tilewise.lab.measurement.result import Line, Matrix, Measurement
+from tilewise.lab.measurement.result import Line, Measurement, PairMatrix
 from tilewise.lab.report import measured as ask
 from tilewise.lab.report.table import (
     Cell,
@@ -188,7 +188,7 @@ def matrices(measurement: Measurement) -> list[Table]:
     return [matrix_table(matrix) for matrix in measurement.matrices if matrix.seconds]
 
 
-def matrix_table(matrix: Matrix) -> Table:
+def matrix_table(matrix: PairMatrix) -> Table:
     """A row for each rank that sends."""
     small = matrix.bytes < ask.SMALL
     what = "Latency" if small else "Bandwidth"

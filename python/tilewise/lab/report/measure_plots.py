@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from tilewise.base.units import plural, rate_text
 from tilewise.lab.measurement.fit import cost_key, one_operation
-from tilewise.lab.measurement.result import FittedCurve, Line, Matrix, Measurement
+from tilewise.lab.measurement.result import FittedCurve, Line, Measurement, PairMatrix
 from tilewise.lab.report import measured as ask
 from tilewise.lab.report.bars import Bar, bars, field
 from tilewise.lab.report.curves import Axis, Curve, Guide, curves
@@ -122,7 +122,7 @@ def matrix_plots(measurement: Measurement) -> Iterator[Plot]:
             yield _matrix(matrix)
 
 
-def _matrix(matrix: Matrix) -> Plot:
+def _matrix(matrix: PairMatrix) -> Plot:
     table, names = matrix_table(matrix), matrix.ranks
     unit = table.columns[1].unit
     scale = {"µs": 1e6, "GB/s": 1e-9}[unit]
