@@ -159,7 +159,7 @@ class Argument:
                 raise self._no_choice(value, options)
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if number and not self.flag.allows(value):
-                said = f"{self.name} {self._word(value)} makes no sense"
+                said = f"{self.spellings[-1]} {self._word(value)} makes no sense"
                 raise UsageError(f"{said}; it must be {self.flag.range_text(type(value))}")
 
     def _no_choice(self, value: str, options: Any) -> UsageError:

@@ -107,7 +107,7 @@ def id_of(each: Any) -> str:
 def test_numbers_out_of_range_are_refused(name: str, flag: Argument, here: InProcess) -> None:
     for number in outside(flag):
         message = one_message(here(*base(name, flag), f"{flag.name}={number}"), 2)
-        shown = flag.name
+        shown = flag.spellings[-1]
         assert shown in message and ("it must be" in message or "expects" in message), message
 
 
