@@ -13,7 +13,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from tilewise.base.errors import Interrupted, RunError, TilewiseError, UsageError, advice_for
 from tilewise.operations import OPERATIONS
@@ -64,12 +64,11 @@ _DECLARED = {
 }
 
 
-class Page(NamedTuple):
-    """One command: what it is called behind `tilewise`, its docstring, what it takes."""
+class Page:
+    """One command: its name behind `tilewise`, its docstring, what it takes."""
 
-    name: str
-    doc: str
-    arguments: Arguments
+    def __init__(self, name: str, doc: str, arguments: Arguments) -> None:
+        self.name, self.doc, self.arguments = name, doc, arguments
 
     @property
     def description(self) -> str:
