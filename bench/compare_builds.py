@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from harness import BIN, ROOT, NotRun, Row, Sample, alternate, compare, environment, run, say, table
 from tilewise.operations import options_of
 from tilewise.operations.multiply.options import ALGORITHMS as MULTIPLY
-from tilewise.planning.names import EXCHANGES
+from tilewise.planning.choices import exchanges_of
 
 INPUTS = ("A", "F", "S", "OUT")  # what words name in the folder of the comparison
 IN_MEMORY = ("compute", "exchange")
@@ -76,8 +76,7 @@ def cases(quick: bool) -> list[Case]:
     ):
         some += [
             (f"{name}, {exchange}", f"{words} {several} {exchange}", phases)
-            for exchange in EXCHANGES
-            if any(exchange in each.exchanges for each in options_of(command).algorithms.values())
+            for exchange in exchanges_of(options_of(command))
         ]
     return some
 

@@ -20,16 +20,11 @@ from tilewise.operations.svd.options import ALGORITHMS as SVD
 from tilewise.operations.svd.options import INNERS, STARTS
 from tilewise.operations.transpose.options import ALGORITHMS as TRANSPOSE
 from tilewise.operations.transpose.options import ROOT_WRITES
-from tilewise.planning.names import EXCHANGES, IO, KERNELS, VERIFY
+from tilewise.planning.choices import exchanges_of
+from tilewise.planning.names import IO, KERNELS, VERIFY
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-
-
-def exchanges_of(command: str) -> list[str]:
-    """The exchanges that some algorithm of a command can use."""
-    known = options_of(command).algorithms.values()
-    return [name for name in EXCHANGES if any(name in each.exchanges for each in known)]
 
 
 def page(name: str) -> str:
@@ -47,24 +42,24 @@ def first_column(text: str) -> list[str]:
 NAMES = {
     "multiply.md": {
         "Algorithms": MULTIPLY,
-        "Exchanges": exchanges_of("multiply"),
+        "Exchanges": exchanges_of(options_of("multiply")),
         "Reading and writing": IO,
         "Kernels": KERNELS,
         "Verification": VERIFY,
     },
     "transpose.md": {
         "Algorithms": TRANSPOSE,
-        "Exchanges": exchanges_of("transpose"),
+        "Exchanges": exchanges_of(options_of("transpose")),
         "How rank 0 writes": ROOT_WRITES,
         "Verification": VERIFY,
     },
     "svd.md": {
         "Algorithms": [*SVD, *STARTS, *INNERS],
-        "Exchanges": exchanges_of("svd"),
+        "Exchanges": exchanges_of(options_of("svd")),
         "Verification": VERIFY,
     },
     "stencil.md": {
-        "Exchanges": exchanges_of("stencil"),
+        "Exchanges": exchanges_of(options_of("stencil")),
         "Decompositions": DECOMPOSITIONS,
         "Boundaries": BOUNDARIES,
         "Verification": VERIFY,
@@ -99,7 +94,9 @@ def test_a_page_says_which_exchange_goes_with_which_algorithm(command: str) -> N
     said = {name: set(algorithms.split(", ")) for name, algorithms in rows}
 
     table = options_of(command).algorithms.values()
-    assert said == {name: {a.name for a in table if name in a.exchanges} for name in exchanges_of(command)}
+    assert said == {
+        name: {a.name for a in table if name in a.exchanges} for name in exchanges_of(options_of(command))
+    }
 
 
 def test_stencil_says_which_halo_goes_with_which_exchange() -> None:
@@ -110,7 +107,8 @@ def test_stencil_says_which_halo_goes_with_which_exchange() -> None:
     said = {name: set(halos.split(", ")) for name, halos in rows}
 
     assert said == {
-        name: {halo for halo, fitting in HALOS.items() if name in fitting} for name in exchanges_of("stencil")
+        name: {halo for halo, fitting in HALOS.items() if name in fitting}
+        for name in exchanges_of(options_of("stencil"))
     }
 
 

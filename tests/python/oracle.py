@@ -14,9 +14,8 @@ import numpy
 import psutil
 from conftest import Tilewise, wait_for
 from stopwatch import within
-from tilewise.operations import options_of
 from tilewise.operations.multiply.options import ALGORITHMS
-from tilewise.planning.names import EXCHANGES, ONE_FILE
+from tilewise.planning.names import ONE_FILE
 
 Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
@@ -126,9 +125,3 @@ def nothing_left(run: Tilewise, seconds: float, settle: float = 1.0) -> Iterator
         wait_for(lambda: not processes_in(run.folder))
     assert state_of(target) == before
     assert run.files() == names
-
-
-def exchanges_of(command: str) -> list[str]:
-    """The exchanges that some algorithm of a command can use, in the order of the table."""
-    used = {name for algorithm in options_of(command).algorithms.values() for name in algorithm.exchanges}
-    return [name for name in EXCHANGES if name in used]

@@ -112,6 +112,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}es" if noun.endswith(("ch", "sh", "ss")) else f"{count} {noun}s"
 
 
+def times_text(count: int) -> str:
+    """`once`, `twice` or `3 times`."""
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
 def listing(names: list[str] | tuple[str, ...], joint: str = "and") -> str:
     """`a`, `a and b`, `a, b and c`."""
     if len(names) < 2:

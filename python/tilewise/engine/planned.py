@@ -61,11 +61,11 @@ def planned_of(
                 variant=record_variant(each.job.variant, each.job.stack, plan.each, plan.job.hints),
                 memory_bytes=each.need.node,
                 fits=each.refusal is None,
-                chosen=each is ways[0],
+                chosen=each is plan,
                 reason=each.refusal.message if each.refusal else "; ".join(each.reasons),
-                predicted_seconds=each.foreseen.as_dict() if each.foreseen else {},
+                predicted_seconds=foreseen.as_dict(),
             )
-            for each in ways
+            for each, foreseen in ways
         ],
         chosen_by=plan.chosen_by,
         fixed=plan.fixed,

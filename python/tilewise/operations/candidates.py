@@ -35,8 +35,8 @@ def candidates(
     target: Target | None,
     joined: Join | None = None,
     machine: Machine | None = None,
-) -> list[Plan]:
-    """Plans, each with what it is predicted to take, of every variant within the flags; `chosen` comes first.
+) -> list[tuple[Plan, Prediction]]:
+    """Plans of every variant within the flags, each beside its prediction; `chosen` comes first.
 
     Algorithms and exchanges are crossed, on the chosen number of ranks, on one, on one for each node and on
     one for each core of a node. Of ways to read and write, those of the chosen variant are tried one by one.
@@ -44,27 +44,18 @@ def candidates(
     `machine` is one that is not here.
     """
     machine = machine or machine_of(chosen)
-    ways = {_key(chosen.job.variant): _foreseen(chosen, target, machine)}
+    ways = {_key(chosen.job.variant): chosen}
     for options in _alternatives(operation, chosen):
         with contextlib.suppress(UsageError):
             plan = options.plan_all(chosen.job.inputs, target, chosen.facts, joined)
-            ways.setdefault(_key(plan.job.variant), _foreseen(plan, target, machine))
-    first, *others = ways.values()
-    return [first, *sorted(others, key=_wall)]
-
-
-def _wall(plan: Plan) -> float:
-    assert plan.foreseen is not None
-    return plan.foreseen.wall
+            ways.setdefault(_key(plan.job.variant), plan)
+    first, *others = ((plan, predicted(plan, cost_of(plan, target), machine)) for plan in ways.values())
+    return [first, *sorted(others, key=lambda each: each[1].wall)]
 
 
 def _key(variant: Variant) -> bytes:
     """Key that variants share which are done alike on this machine."""
     return msgspec.json.encode(msgspec.structs.replace(variant, between_nodes=""))
-
-
-def _foreseen(plan: Plan, target: Target | None, machine: Machine) -> Plan:
-    return msgspec.structs.replace(plan, foreseen=predicted(plan, cost_of(plan, target), machine))
 
 
 def _alternatives(operation: Operation, plan: Plan) -> Iterator[Operation]:

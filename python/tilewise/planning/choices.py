@@ -81,9 +81,15 @@ def _algorithms(kind: type[Choices]) -> tuple[str, ...]:
     return ("auto", *kind.algorithms) if kind.algorithms else ()
 
 
-def _exchanges(kind: type[Choices]) -> tuple[str, ...]:
+def exchanges_of(kind: type[Choices]) -> list[str]:
+    """Exchanges that some algorithm of an operation can use, in the order of the table."""
     used = {name for algorithm in kind.algorithms.values() for name in algorithm.exchanges}
-    return ("auto", *(name for name in EXCHANGES if name in used)) if used else ()
+    return [name for name in EXCHANGES if name in used]
+
+
+def _exchanges(kind: type[Choices]) -> tuple[str, ...]:
+    found = exchanges_of(kind)
+    return ("auto", *found) if found else ()
 
 
 def _remainders(kind: type[Choices]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -36,10 +36,8 @@ from tilewise.launch.job import Variant
 from tilewise.machine import storage
 from tilewise.machine.terms import AT, Habit, Machine
 from tilewise.planning.need import characters
+from tilewise.planning.plan import Plan
 from tilewise.planning.where import Spread
-
-if TYPE_CHECKING:
-    from tilewise.planning.plan import Plan
 
 _WORTH = 0.1  # of the total, that a faster term saves: less is not worth saying
 PHASES = ("input", "compute", "exchange", "output", "verify")

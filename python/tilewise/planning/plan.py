@@ -20,7 +20,6 @@ from tilewise.machine.facts import Facts
 from tilewise.machine.storage import Probed
 from tilewise.planning import io
 from tilewise.planning.choices import Choices
-from tilewise.planning.cost import Prediction
 from tilewise.planning.need import Need, Refusal, misfit, with_unpacking
 from tilewise.planning.task import Task
 from tilewise.planning.where import Spread
@@ -69,7 +68,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     in the midst of the work; one is kept every `checkpoint` seconds, 0: when the job is asked to end, None:
     never. With `each` shapes and needs are those of one slice.
 
-    `foreseen` is what it is predicted to take, where it is one of several candidates.
     `refusal` says why there is no room for it. `fixed` are the flags that were given; `oversubscribed` may be
     wrong where `spread` is not sure.
     """
@@ -97,7 +95,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     state: Region | None = None
     checkpoint: float | None = None
     each: Each | None = None
-    foreseen: Prediction | None = None
 
     refusal: Refusal | None
     fixed: list[str]

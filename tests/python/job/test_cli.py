@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy
 import pytest
 from conftest import InProcess, Tilewise, one_message
-from oracle import exchanges_of
 from tilewise.cli import COMMANDS
 from tilewise.launch.job import PROTOCOL
+from tilewise.operations import options_of
 from tilewise.operations.multiply.options import ALGORITHMS as MULTIPLY
+from tilewise.planning.choices import exchanges_of
 from tilewise.planning.names import IO
 
 MULTIPLY_WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy")
@@ -46,7 +47,7 @@ def test_help_of_a_job_groups_its_flags(fake: Tilewise) -> None:
     assert places == sorted(places)
     for flag in ("--transpose-a", "--grid", "--memory", "--trace", "--no-verify", "--timeout"):
         assert flag in page
-    for name in (*MULTIPLY, *exchanges_of("multiply"), *IO):
+    for name in (*MULTIPLY, *exchanges_of(options_of("multiply")), *IO):
         assert name in page
     assert "jacobi" not in page and "[default: auto]" in page
 

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 import pytest
 from conftest import Tilewise, one_message
-from oracle import exchanges_of
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region
 from tilewise.launch import worker
@@ -34,6 +33,7 @@ from tilewise.launch.job import (
 from tilewise.operations import OPERATIONS, options_of
 from tilewise.operations.stencil.options import HALOS
 from tilewise.operations.stencil.weights import BOUNDARIES
+from tilewise.planning.choices import exchanges_of
 from tilewise.planning.names import IO
 
 
@@ -75,10 +75,10 @@ def test_both_sides_have_the_same_names(described: dict[str, object]) -> None:
         name: list(table) for name in OPERATIONS if (table := options_of(name).algorithms)
     }
     assert described["exchanges"] == {
-        "multiply": ["none", *exchanges_of("multiply")],
-        "transpose": exchanges_of("transpose"),
-        "stencil": ["none", *exchanges_of("stencil")],
-        "svd": ["none", *exchanges_of("svd")],
+        "multiply": ["none", *exchanges_of(options_of("multiply"))],
+        "transpose": exchanges_of(options_of("transpose")),
+        "stencil": ["none", *exchanges_of(options_of("stencil"))],
+        "svd": ["none", *exchanges_of(options_of("svd"))],
     }
     assert described["halos"] == list(HALOS)
     assert set(described["boundaries"]) == {name.partition(":")[0] for name in BOUNDARIES}

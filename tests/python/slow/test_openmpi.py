@@ -11,7 +11,6 @@ import pytest
 from conftest import Tilewise, environment, one_message
 from oracle import (
     assert_product,
-    exchanges_of,
     matrix,
     nothing_left,
     processes_in,
@@ -19,6 +18,8 @@ from oracle import (
     save,
     ways_to_multiply,
 )
+from tilewise.operations import options_of
+from tilewise.planning.choices import exchanges_of
 from tilewise.planning.names import ONE_FILE, ONLY_READ
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -91,7 +92,7 @@ def test_conversions(open_mpi: Tilewise) -> None:
         assert numpy.array_equal(numpy.load(open_mpi.folder / "E.npy"), matrix_), io
 
 
-@pytest.mark.parametrize("exchange", [each for each in exchanges_of("stencil") if each != NEWER])
+@pytest.mark.parametrize("exchange", [each for each in exchanges_of(options_of("stencil")) if each != NEWER])
 def test_stencils(open_mpi: Tilewise, exchange: str) -> None:
     """Every exchange gives the bits of one rank's plain sweeps."""
     words = ("stencil", "A.npy", "--steps", 5, "--boundary", "periodic", "--force", "-q", "-o")
@@ -102,7 +103,9 @@ def test_stencils(open_mpi: Tilewise, exchange: str) -> None:
     assert (folder / "S.npy").read_bytes() == (folder / "one.npy").read_bytes()
 
 
-@pytest.mark.parametrize("exchange", [each for each in exchanges_of("transpose") if each != NEWER])
+@pytest.mark.parametrize(
+    "exchange", [each for each in exchanges_of(options_of("transpose")) if each != NEWER]
+)
 def test_transpositions(open_mpi: Tilewise, exchange: str) -> None:
     for algorithm in ("gather", "swap"):
         how = ("-n", 3, "--algorithm", algorithm, "--exchange", exchange, "--force", "-q")

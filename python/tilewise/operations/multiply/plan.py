@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.base.units import listing, plural, shape_text
+from tilewise.base.units import listing, plural, shape_text, times_text
 from tilewise.files.dtypes import ITEMSIZE, of_product
 from tilewise.files.formats import Format, format_of
 from tilewise.files.region import Region, are_transposes
@@ -126,7 +126,7 @@ def plan_multiply(task: Task[Multiply]) -> Plan:
         times = -(-n // stage.n), -(-m // stage.m)
         why.append(
             f"a tile of {shape_text(stage.m, stage.n)} of C stays in memory: "
-            f"A is read {_times(times[0])}, B {_times(times[1])}"
+            f"A is read {times_text(times[0])}, B {times_text(times[1])}"
         )
     elif target is not None:
         variant, probed = io.choose(task, variant, dtype, plain)
@@ -168,10 +168,6 @@ def plan_multiply(task: Task[Multiply]) -> Plan:
 
 def _flops(dtype: str, elements: float, k: int) -> float:
     return (8.0 if dtype.startswith("complex") else 2.0) * elements * k
-
-
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 def _across(left: Region, right: Region) -> tuple[bool, bool]:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.base.units import duration_text, listing, plural, shape_text
+from tilewise.base.units import duration_text, listing, plural, shape_text, times_text
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import format_of
 from tilewise.files.region import Region, Source, unplaced
@@ -321,10 +321,6 @@ def larger_than_memory(
     chosen = _in_tiles(variant, what, tiles)
     why.append(
         f"{shape_text(*chosen.tile)} of the field are in memory at a time, for "
-        f"{plural(tiles.depth, 'sweep')}: it is read and written {_times(passes)}"
+        f"{plural(tiles.depth, 'sweep')}: it is read and written {times_text(passes)}"
     )
     return chosen, passes
-
-
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
