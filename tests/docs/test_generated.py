@@ -13,7 +13,7 @@ import cpp_declarations  # noqa: E402
 import reference_pages  # noqa: E402
 
 
-@pytest.mark.parametrize("page", ["common-flags.md", "cpp.md"])
+@pytest.mark.parametrize("page", reference_pages.PARTS)
 def test_a_page_is_what_its_tool_writes(page: str) -> None:
     text = (reference_pages.PAGES / page).read_text(encoding="utf-8")
 

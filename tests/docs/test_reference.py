@@ -12,16 +12,12 @@ from tilewise.files.generated import KINDS
 from tilewise.lab.measurement import request as measured
 from tilewise.lab.measurement.result import Measurement
 from tilewise.launch.record import Record
-from tilewise.operations import options_of
-from tilewise.operations.multiply.options import ALGORITHMS as MULTIPLY
-from tilewise.operations.stencil.options import DECOMPOSITIONS, HALOS
+from tilewise.operations.stencil.options import DECOMPOSITIONS
 from tilewise.operations.stencil.weights import BOUNDARIES
 from tilewise.operations.svd.options import ALGORITHMS as SVD
 from tilewise.operations.svd.options import INNERS, STARTS
-from tilewise.operations.transpose.options import ALGORITHMS as TRANSPOSE
 from tilewise.operations.transpose.options import ROOT_WRITES
-from tilewise.planning.choices import exchanges_of
-from tilewise.planning.names import IO, KERNELS, VERIFY
+from tilewise.planning.names import KERNELS, VERIFY
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -41,31 +37,23 @@ def first_column(text: str) -> list[str]:
 
 NAMES = {
     "multiply.md": {
-        "Algorithms": MULTIPLY,
-        "Exchanges": exchanges_of(options_of("multiply")),
-        "Reading and writing": IO,
         "Kernels": KERNELS,
         "Verification": VERIFY,
     },
     "transpose.md": {
-        "Algorithms": TRANSPOSE,
-        "Exchanges": exchanges_of(options_of("transpose")),
         "How rank 0 writes": ROOT_WRITES,
         "Verification": VERIFY,
     },
     "svd.md": {
         "Algorithms": [*SVD, *STARTS, *INNERS],
-        "Exchanges": exchanges_of(options_of("svd")),
         "Verification": VERIFY,
     },
     "stencil.md": {
-        "Exchanges": exchanges_of(options_of("stencil")),
         "Decompositions": DECOMPOSITIONS,
         "Boundaries": BOUNDARIES,
         "Verification": VERIFY,
     },
     "generate.md": {"Kinds": KINDS},
-    "formats.md": {"Ways of reading and writing": IO},
     "measure.md": {
         "Kinds": [*measured.KINDS, "all"],
         "Levels": measured.LEVELS,
@@ -83,33 +71,6 @@ def test_a_page_lists_every_name(name: str) -> None:
         assert [each for each in names if each not in said] == [], heading
         if name not in ("stencil.md", "measure.md"):  # which explain other words in the same tables
             assert sorted(said) == sorted(names), heading
-
-
-@pytest.mark.parametrize("command", ["multiply", "transpose", "svd"])
-def test_a_page_says_which_exchange_goes_with_which_algorithm(command: str) -> None:
-    rows = re.findall(
-        r"^\| `(\w+)` \|.*\| ([\w, ]+) \|$", section(page(f"{command}.md"), "Exchanges"), re.MULTILINE
-    )
-
-    said = {name: set(algorithms.split(", ")) for name, algorithms in rows}
-
-    table = options_of(command).algorithms.values()
-    assert said == {
-        name: {a.name for a in table if name in a.exchanges} for name in exchanges_of(options_of(command))
-    }
-
-
-def test_stencil_says_which_halo_goes_with_which_exchange() -> None:
-    rows = re.findall(
-        r"^\| `(\w+)` \|.*\| ([\w, ]+) \|$", section(page("stencil.md"), "Exchanges"), re.MULTILINE
-    )
-
-    said = {name: set(halos.split(", ")) for name, halos in rows}
-
-    assert said == {
-        name: {halo for halo, fitting in HALOS.items() if name in fitting}
-        for name in exchanges_of(options_of("stencil"))
-    }
 
 
 def format_rows() -> dict[str, list[str]]:

@@ -124,12 +124,15 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     """The flags that say how and where. Memory in bytes; `grid` is rows × columns of ranks.
 
     `algorithms`, `kernels` and `proofs` (values of --verify) are those of the operation that these are for,
-    and whether it `writes` files, and `keeps` what another start can go on from.
+    and whether it `writes` files, and `keeps` what another start can go on from. `exchange_words` says what
+    an exchange does, where that is not what `EXCHANGES` says, and `halos` which exchanges can carry one.
     """
 
     writes: ClassVar[bool] = True
     keeps: ClassVar[bool] = False
     algorithms: ClassVar[dict[str, Algorithm]] = {}
+    exchange_words: ClassVar[dict[str, str]] = {}
+    halos: ClassVar[dict[str, tuple[str, ...]]] = {}
     kernels: ClassVar[tuple[str, ...]] = ("fast", "plain")
     proofs: ClassVar[tuple[str, ...]] = VERIFY
 

@@ -26,17 +26,34 @@ OVERFLOW = ("refuse", "wrap")
 _PANELS = tuple(name for name in EXCHANGES if name not in (*DESCRIBED_ONCE, "one_sided_pscw"))
 _SHIFTS = tuple(name for name in EXCHANGES if name not in ("collective", "one_sided_pscw"))
 ALGORITHMS = table(
-    Algorithm("local", "the whole product on one rank", (), lambda n: n == 1, "1 rank only"),
+    Algorithm(
+        "local",
+        "computes the whole product on one rank, with all its threads",
+        (),
+        lambda n: n == 1,
+        "1 rank only",
+    ),
     Algorithm(
         "cannon",
-        "blocks shift around a square torus",
+        "shifts blocks of A along the rows of a square torus of ranks, blocks of B along its columns",
         _SHIFTS,
         lambda n: math.isqrt(n) ** 2 == n,
         "square rank counts (1, 4, 9, 16, …)",
     ),
-    Algorithm("summa", "panels are broadcast along rows and columns", _PANELS, any_count, "any rank count"),
     Algorithm(
-        "replicated", "2.5-D: copies of the grid share the sum", _PANELS, lambda n: n >= 2, "2 ranks or more"
+        "summa",
+        "broadcasts panels of A along the rows of the grid, panels of B along its columns",
+        _PANELS,
+        any_count,
+        "any rank count",
+    ),
+    Algorithm(
+        "replicated",
+        "2.5-D: several layers of a grid share the sum over K and add their parts; it receives less data and "
+        "needs more memory",
+        _PANELS,
+        lambda n: n >= 2,
+        "2 ranks or more",
     ),
 )
 
@@ -57,6 +74,11 @@ class Multiply(OfOneInput, frozen=True, kw_only=True):
     """
 
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
+    exchange_words: ClassVar[dict[str, str]] = {
+        "overlap": "the next panel is in flight while the product is computed in slices",
+        "collective": "Bcast",
+        "shared": "a window in shared memory, without copies; within one node",
+    }
     blind: ClassVar[bool] = True
     weighs: ClassVar[tuple[str, ...]] = ("ranks", "algorithm")
     keeps: ClassVar[bool] = True

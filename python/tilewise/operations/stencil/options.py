@@ -69,6 +69,16 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
     """
 
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
+    halos: ClassVar[dict[str, tuple[str, ...]]] = HALOS
+    exchange_words: ClassVar[dict[str, str]] = {
+        "synchronous": "Ssend",
+        "overlap": "the interior of the block is swept in slices while messages are in flight, then its rim",
+        "persistent": "requests created once, started for every exchange",
+        "partitioned": "the same with MPI 4's partitioned messages; an older library is refused",
+        "collective": "a neighbourhood's Alltoallw",
+        "one_sided_lock": "Rget under a lock",
+        "shared": "read directly from the neighbour's memory, within one node, without messages",
+    }
     blind: ClassVar[bool] = True
     colours: ClassVar[bool] = True
     keeps: ClassVar[bool] = True

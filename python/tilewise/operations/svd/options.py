@@ -25,37 +25,40 @@ if TYPE_CHECKING:
 ALGORITHMS = table(
     Algorithm(
         "jacobi",
-        "one-sided block Jacobi; column blocks travel round a ring",
+        "one-sided block Jacobi: rotates columns until all are orthogonal",
         ("blocking", "nonblocking", "overlap", "one_sided_lock"),
         any_count,
         "any rank count",
     ),
     Algorithm(
         "randomized",
-        "the K largest, from a few passes over the file",
+        "the K largest, by reading the file several times until each is accurate; the matrix is never in "
+        "memory as a whole",
         (),
         any_count,
         "any rank count",
         "randomized --components 20",
     ),
-    Algorithm("local", "LAPACK's gesdd on one rank", (), lambda n: n == 1, "1 rank only"),
+    Algorithm("local", "LAPACK's `gesdd` (divide and conquer)", (), lambda n: n == 1, "1 rank only"),
     Algorithm(
         "two_stage",
-        "full to band to bidiagonal, on rank 0 with all cores of its node",
+        "full matrix to band to bidiagonal, divide and conquer, and back; on rank 0 with all cores of "
+        "its node",
         (),
         any_count,
         "any rank count",
     ),
     Algorithm(
         "serial",
-        "one-sided Jacobi on one thread, rotation by rotation: what speedups are measured against",
+        "one-sided Jacobi on one thread, rotation by rotation; the base for speedups of `jacobi`",
         (),
         lambda n: n == 1,
         "1 rank only",
     ),
     Algorithm(
         "tall",
-        "QR of panels of rows: two readings of a matrix that is larger than memory and far longer one way",
+        "QR of panels of rows, in two readings of the file: all components of a matrix that is larger than "
+        "memory and far longer one way than the other",
         (),
         any_count,
         "any rank count",
@@ -90,6 +93,12 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
     """
 
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
+    exchange_words: ClassVar[dict[str, str]] = {
+        "overlap": "pairs at the ends of a rank are solved first, and their blocks are in flight while the "
+        "others are solved. This needs three pairs, so a rank has six blocks unless you set "
+        "`--block-columns`",
+        "one_sided_lock": "Put into the neighbour's window under a permanent lock, then a notification",
+    }
     weighs: ClassVar[tuple[str, ...]] = ("hosts",)
     keeps: ClassVar[bool] = True
     several: ClassVar[bool] = True

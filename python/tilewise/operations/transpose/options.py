@@ -17,10 +17,34 @@ if TYPE_CHECKING:
 
 _PIECES = tuple(name for name in EXCHANGES if name != "persistent")
 ALGORITHMS = table(
-    Algorithm("gather", "rank 0 collects transposed blocks and writes", _PIECES, any_count, "any rank count"),
-    Algorithm("swap", "ranks exchange transposed blocks and write", _PIECES, any_count, "any rank count"),
-    Algorithm("reread", "each rank reads one view and writes another", (), any_count, "any rank count"),
-    Algorithm("staged", "tiles stream through bounded memory", (), any_count, "any rank count"),
+    Algorithm(
+        "gather",
+        "ranks read and transpose blocks; rank 0 collects all of them and writes alone",
+        _PIECES,
+        any_count,
+        "any rank count",
+    ),
+    Algorithm(
+        "swap",
+        "ranks read and transpose blocks, exchange them, and each writes a block of the result",
+        _PIECES,
+        any_count,
+        "any rank count",
+    ),
+    Algorithm(
+        "reread",
+        "each rank reads the part of the input whose transpose it writes; nothing is exchanged",
+        (),
+        any_count,
+        "any rank count",
+    ),
+    Algorithm(
+        "staged",
+        "pieces stream through a bounded amount of memory; nothing is exchanged",
+        (),
+        any_count,
+        "any rank count",
+    ),
 )
 ROOT_WRITES = {
     "rows": "one call per row of each block",
@@ -40,6 +64,19 @@ class Transpose(OfOneInput, frozen=True, kw_only=True):
     """
 
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
+    exchange_words: ClassVar[dict[str, str]] = {
+        "synchronous": "Ssend, in turns: in turn k rank r sends to r + k and receives from r − k",
+        "blocking": "Send, in the same turns",
+        "nonblocking": "Isend and Irecv all at once, then wait",
+        "overlap": "each piece is sent as soon as it is transposed, while the next is transposed, and put in "
+        "place when it arrives",
+        "partitioned": "messages described once (`MPI_Psend_init`). Each piece leaves as soon as it is "
+        "transposed (`MPI_Pready`); needs MPI 4",
+        "collective": "Alltoallv",
+        "one_sided_fence": "pieces stay in the windows of their ranks; Get between fences",
+        "one_sided_lock": "Rget under a lock; each piece is used as soon as it is there",
+        "shared": "pieces are read directly from the memory of other ranks; within one node",
+    }
     blind: ClassVar[bool] = True
     keeps: ClassVar[bool] = True
 
