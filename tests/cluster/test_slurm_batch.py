@@ -135,7 +135,7 @@ def test_a_job_that_has_itself_queued_again_goes_on(account: Account) -> None:
     lines = (
         'limit=5min; [ "${SLURM_RESTART_COUNT:-0}" = 0 ] && limit=3s',
         f"{sweeps} -o C.npy --checkpoint 0.2s --time-limit $limit --resume",
-        "if [ $? -eq 4 ]; then scontrol requeue $SLURM_JOB_ID; sleep 60; fi",
+        "if [ $? -eq 4 ]; then scontrol requeue $SLURM_JOB_ID; fi",
     )
     options = "-N3 -n6 --requeue --open-mode=append"
     job = submit(account, script(account, *lines, options=options))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 from pathlib import Path
 
+import numpy
 import pytest
 from account import Account, account, slurm_site
 from test_jobs import OPEN_MPI
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "how-to" / "on-a-cluster.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```sh\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+STUDIES = "\n## Run a study\n"  # whose commands need no Slurm: tests/docs/test_how_to.py runs them
+BLOCKS = re.findall(r"^```sh\n(.*?)^```", TEXT.split(STUDIES)[0], re.MULTILINE | re.DOTALL)
+BATCH = next(block for block in BLOCKS if "product.sbatch" in block)
 ROWS = [
     line.split("|")[1:-1] for line in TEXT.splitlines() if re.match(r"\| .* \| `.*tilewise multiply", line)
 ]
@@ -47,11 +51,18 @@ def test_the_page_has_its_commands() -> None:
 
 @pytest.mark.parametrize("block", range(len(BLOCKS)))
 def test_blocks(account: Account, block: int) -> None:
-    if "job.sh" not in BLOCKS[block] and "C.npy" in BLOCKS[block]:
-        (account.folder / "C.npy").unlink(missing_ok=True)
     run(account, BLOCKS[block])
     for output in re.findall(r"-o (\S+\.npy)", BLOCKS[block]):
         assert "plan" in BLOCKS[block] or (account.folder / output).stat().st_size > 0
+
+
+def test_the_batch_script_uses_every_node(account: Account) -> None:
+    run(account, BATCH)
+    a, b, c = (numpy.load(account.folder / f"{name}.npy") for name in "ABC")
+    assert numpy.allclose(c, a @ b, rtol=0, atol=1e-12)
+    record = json.loads((account.folder / "record.json").read_text())
+    assert [place["host"] for place in record["placement"]] == ["n1", "n1", "n2", "n2", "n3", "n3"]
+    assert account.site.left_after(5) == []
 
 
 @pytest.mark.parametrize("command", cells(1))

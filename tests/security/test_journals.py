@@ -99,7 +99,7 @@ def test_what_another_user_planted(tilewise: Tilewise, left: Callable[[Words], P
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     for more in ((), ("--resume",), ("--resume", "--force")):
         said = one_message(tilewise(*words, *more), 2)
-        assert "belongs to user 4321, and only who began it goes on with it" in said
+        assert "belongs to user 4321, and only that user can resume it" in said
     facts = json.loads(tilewise("info", folder.name, "--json", "-").stdout)
     assert facts["goes_on"] == "" and facts["owner"] == "user 4321"
     assert "belongs to user 4321" in tilewise("info", folder.name).stdout

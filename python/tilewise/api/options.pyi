@@ -71,7 +71,7 @@ class JobOptions(TypedDict, total=False):
     resume: bool
     # Retry automatically, up to N times.
     retries: int
-    # If a rank dies, the others go on without it, where the MPI library can.
+    # If a rank dies, the others continue, if the MPI library can.
     survive: bool
     # Stop before this limit, with exit code 4 and a checkpoint for --resume: 90s, 30min, 2h.
     time_limit: float

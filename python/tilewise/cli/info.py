@@ -230,7 +230,7 @@ def _rows_of_part(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("began", f"{facts['began']}, {plural(facts['starts'], 'start')}"),
         ("done", f"{share_text(facts['done'])}, {done}" if facts["done"] is not None else done),
         ("state", state),
-        ("goes on with", goes_on),
+        ("resume with", goes_on),
     ]
 
 

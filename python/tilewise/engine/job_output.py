@@ -133,7 +133,7 @@ class JobOutput:
         claim = self.made.result.claim
         claim.journal = self.begun.folder
         claim.states = self.begun.states
-        claim.goes_on = f"{line} --resume" if line else "the same call with resume=True goes on"
+        claim.goes_on = f"{line} --resume" if line else "the same call with resume=True resumes it"
         told = journal.told(self.begun, self.plan.state, self.plan.checkpoint or 0.0)
         return msgspec.structs.replace(job, journal=told)
 

@@ -158,16 +158,16 @@ class Begun(msgspec.Struct, kw_only=True):
         if self.states or plan.refusal is None or plan.refusal.advice:
             return
         fits = plan.need.node <= plan.facts.memory_available
-        more = f"--memory {-(-plan.need.node >> 20)}MiB to go on, or " if fits else ""
+        more = f"--memory {-(-plan.need.node >> 20)}MiB to resume, or " if fits else ""
         raise UsageError(
-            f"--resume: {plan.refusal.message}: the job goes on with the tiles that it began with",
-            f"{more}--force to start anew with other tiles",
+            f"--resume: {plan.refusal.message}: the job resumes with the tiles that it began with",
+            f"{more}--force to start over with other tiles",
         )
 
     def _other(self, why: str) -> UsageError:
         return UsageError(
             f"--resume: what is left in {place(self.folder)} is of another job: {why}",
-            "--force to start anew",
+            "--force to start over",
         )
 
 
@@ -179,12 +179,12 @@ def header_of(folder: str) -> JournalHeader:
         if check != check_of(text):
             raise UsageError(
                 f"{path} is damaged, or of another version of tilewise: its checksum is not that of its text",
-                "--force to start anew",
+                "--force to start over",
             )
         header = msgspec.json.decode(text, type=JournalHeader)
     except (OSError, *UNDECODABLE) as error:
         raise UsageError(
-            f"{folder} is no journal of this version of tilewise: {error}", "--force to start anew"
+            f"{folder} is no journal of this version of tilewise: {error}", "--force to start over"
         ) from None
     job = header.job
     if job.output is not None:
@@ -239,21 +239,21 @@ def find(target: Target, operation: Operation, resume: bool, force: bool) -> Beg
     if not ours:
         raise UsageError(
             f"{target.name}: what an earlier run left in {place(newest)} belongs to "
-            f"{safely.other_owner(newest)}, and only who began it goes on with it",
-            "another name, or --force to start anew",
+            f"{safely.other_owner(newest)}, and only that user can resume it",
+            "another name, or --force to start over",
         )
     header = header_of(newest)
     if not resume:
         raise UsageError(
             f"{target.name}: an earlier run left {done_text(newest)} of it in {place(newest)}",
-            "--resume to go on with it, or --force to start anew",
+            "--resume to resume it, or --force to start over",
         )
     try:
         descriptor = journal.hold(newest)
     except OSError as error:
-        raise UsageError(f"{newest}: {one_line(error)}", "--force to start anew") from None
+        raise UsageError(f"{newest}: {one_line(error)}", "--force to start over") from None
     if descriptor is None:
-        raise UsageError(f"{target.name}: another run is going on with it in {place(newest)}")
+        raise UsageError(f"{target.name}: another run has resumed it in {place(newest)}")
     begun = Begun(folder=newest, header=header, descriptor=descriptor)
     try:
         begun.require_like(target, operation)

@@ -55,7 +55,7 @@ def prepare(request: Request, joined: Join | None = None, machine: Machine | Non
     nowhere = operation.nowhere
     if nowhere:
         if request.resume or operation.checkpoint:
-            raise UsageError("-o none writes nothing, so that there is nothing to keep or to go on from")
+            raise UsageError("-o none writes nothing, so there is nothing to keep or to resume")
         operation = _without_numbers(operation)
     inputs = checked(operation.inspect(), operation.memory)
     if nowhere and any(region.path for region in inputs):
@@ -195,7 +195,7 @@ def survival_trouble(request: Request, joined: Join | None) -> str:
     worker = launcher.find_worker()
     described, _ = describe(worker.path)
     if not (described or {}).get("survives"):
-        return f"{launcher.NAMES.get(worker.family, 'this MPI library')} cannot go on after a death here"
+        return f"{launcher.NAMES.get(worker.family, 'this MPI library')} cannot continue after a death here"
     chosen = request.operation.launcher
     words = chosen.split() if chosen else [launcher.mpiexec_path(worker.build) or ""]
     if not words[0] or not launcher.kind_of(words[0]).survivable:

@@ -91,7 +91,7 @@ class Session:
         listener = listener or Listener()
         trouble = survival_trouble(request, self._joined) if request.survive else ""
         if trouble:
-            self._warnings.append(f"--survive: {trouble}; after one, --retries or --resume goes on")
+            self._warnings.append(f"--survive: {trouble}; after one, use --retries or --resume")
             listener.warning(self._warnings[0])
         survives = request.survive and not trouble
         left, crashes = request.retries, _START_CRASHES
@@ -174,12 +174,12 @@ class Session:
                     sent = msgspec.structs.replace(sent, journal=limit.told(sent.journal, near))
             elif request.time_limit is not None:
                 raise UsageError(
-                    f"--time-limit makes no sense here: this {plan.job.command} keeps nothing to go on from",
+                    f"--time-limit makes no sense here: this {plan.job.command} keeps nothing to resume from",
                     "--timeout, which ends the job for good",
                 )
             if request.survive and (output.begun is None or output.begun.states):
                 raise UsageError(
-                    f"--survive makes no sense here: this {plan.job.command} keeps no pieces to go on with",
+                    f"--survive makes no sense here: this {plan.job.command} keeps no pieces to resume from",
                     "--retries, which starts again after a death",
                 )
             deadline = time.monotonic() + request.timeout if request.timeout is not None else None

@@ -83,7 +83,7 @@ def advice_of_signal(number: int) -> str:
 def survived(event: Survived) -> str:
     """Return a warning that ranks have died, and how many go on."""
     who = listing([f"rank {rank}" for rank in event.lost])
-    goes = "goes on" if event.ranks == 1 else "go on"
+    goes = "continues" if event.ranks == 1 else "continue"
     return f"{who} died; {plural(event.ranks, 'rank')} {goes} with what is done"
 
 

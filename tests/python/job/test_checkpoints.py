@@ -228,7 +228,7 @@ def test_another_job_is_refused(tilewise: Tilewise, field: Any) -> None:
     killed(tilewise, *FIELD, *OFTEN)
     (folder,) = tilewise.folder.glob(".B*.journal")
     said = one_message(tilewise(*FIELD), 2)
-    assert str(folder) in said and "--resume to go on with it, or --force to start anew" in said
+    assert str(folder) in said and "--resume to resume it, or --force to start over" in said
     assert "the sweeps were others" in one_message(tilewise(*FIELD, "--boundary", "mirror", "--resume"), 2)
     assert tilewise(*FIELD[:5], 3, "--force", "-q").returncode == 0
     assert not [name for name in tilewise.files() if name.startswith(".")]

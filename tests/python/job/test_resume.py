@@ -167,8 +167,8 @@ def test_what_lies_there_is_refused_without_a_word(tilewise: Tilewise, product: 
     killed(tilewise, *words, fault="kill:0:output*6")
     part, folder = left(tilewise)
     said = one_message(tilewise(*words), 2)
-    assert str(part) in said and "--resume to go on with it, or --force to start anew" in said
-    assert "another run is going on with it" in _held(tilewise, folder, *words, "--resume")
+    assert str(part) in said and "--resume to resume it, or --force to start over" in said
+    assert "another run has resumed it" in _held(tilewise, folder, *words, "--resume")
     numpy.save(tilewise.folder / "D.npy", product[:K])
     other = ("multiply", "A.npy", "D.npy", "-o", "C.npy", "-t", 1, "-n", 1, "--memory", MEMORY[1], "--resume")
     assert "is of another job: the inputs were others" in one_message(tilewise(*other), 2)
@@ -194,8 +194,8 @@ def test_it_is_of_one_output(tilewise: Tilewise, product: Any) -> None:
     said = one_message(tilewise("transpose", "A.npy", "-o", "C.raw", "--resume"), 2)
     assert "is of another job: the command was multiply" in said
     said = one_message(tilewise(*words[:7], "-o", "C.raw", "--memory", "40MiB", "--resume"), 2)
-    assert "goes on with the tiles that it began with" in said
-    assert "MiB to go on, or --force to start anew with other tiles" in said
+    assert "resumes with the tiles that it began with" in said
+    assert "MiB to resume, or --force to start over with other tiles" in said
     said = one_message(tilewise(*words, "-o", "C.raw", "--repeat", 2, "--resume"), 2)
     assert "is of another job: --repeat was another" in said
     (tilewise.folder / "C.npy").symlink_to("C.raw")
@@ -228,7 +228,7 @@ def test_a_header_that_is_damaged_is_refused(tilewise: Tilewise, turned: Any) ->
     for damaged, more in ((flipped, ()), (flipped, ("--resume",)), (b"", ("--resume",))):
         header.write_bytes(damaged)
         said = one_message(tilewise(*words, *more), 2)
-        assert f"{header} is damaged" in said and "--force to start anew" in said
+        assert f"{header} is damaged" in said and "--force to start over" in said
     assert tilewise(*words, "--force", "-q").returncode == 0
     assert_array_equal(numpy.load(tilewise.folder / "C.npy"), turned)
     assert not [name for name in tilewise.files() if name.startswith(".")]

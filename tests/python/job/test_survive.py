@@ -110,7 +110,7 @@ def test_mpich_restarts(tilewise: Tilewise) -> None:
     save(tilewise)
     done = tilewise(*PRODUCT, "--json", "r.json")
     assert done.returncode == 0
-    warning = "--survive: MPICH cannot go on after a death here; after one, --retries or --resume goes on"
+    warning = "--survive: MPICH cannot continue after a death here; after one, use --retries or --resume"
     assert warning in done.stderr
     assert warning in json.loads((tilewise.folder / "r.json").read_text())["warnings"]
     assert "keeps no pieces" in one_message(

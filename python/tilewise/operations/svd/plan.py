@@ -156,7 +156,7 @@ def _plan_by(task: Task[Svd], algorithm: Algorithm) -> Plan:
     keeps = algorithm.name == "jacobi" and not options.again
     if options.checkpoint and not keeps:
         because = (
-            f"{algorithm.name} keeps nothing to go on from" if not options.again else "sweeps are repeated"
+            f"{algorithm.name} keeps nothing to resume from" if not options.again else "sweeps are repeated"
         )
         raise UsageError(f"--checkpoint makes no sense here: {because}", "--algorithm jacobi")
     every = options.checkpoint_every(
@@ -348,7 +348,7 @@ def algorithm_of(task: Task[Svd], shape: Shape) -> Algorithm:
         why.append(f"jacobi: {listing(jacobi)} {'requires' if len(jacobi) == 1 else 'require'} it")
         return ALGORITHMS["jacobi"]
     if options.checkpoint and not options.again:
-        why.append("jacobi: --checkpoint requires it, as the others keep nothing to go on from")
+        why.append("jacobi: --checkpoint requires it, as the others keep nothing to resume from")
         return ALGORITHMS["jacobi"]
     if (options.components is not None or options.energy is not None) and shape.number == DOUBLE:
         pays = options.components is not None and few(shape)
