@@ -13,6 +13,7 @@ from PIL import Image
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     "how-to/compress-a-picture.md",
+    "how-to/large-hdf5-file.md",
     "how-to/measure-a-machine.md",
     "how-to/on-a-cluster.md#Run a study",
     "how-to/plan-for-another-machine.md",
