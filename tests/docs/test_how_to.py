@@ -20,6 +20,7 @@ PAGES = (
     "how-to/read-a-report.md",
     "how-to/repeat-the-reports.md",
     "how-to/smooth-an-image.md",
+    "how-to/teach-a-course.md",
     "reference/svd.md",
     "tutorial/first-report.md",
 )
