@@ -11,6 +11,8 @@
 //
 // A side at an edge of the matrix stays where it is; a periodic direction that is needed from end to end goes round in
 // itself.
+//
+// Design: docs/design/stencil.md
 #include <algorithm>
 #include <cstring>
 #include <iterator>
