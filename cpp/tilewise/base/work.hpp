@@ -3,6 +3,7 @@
 //     kernel ── stood_in_for(operations, bytes) ──▶ simulator: the rank's clock goes on by the time that this takes at
 //        ▲                                              │      the simulated processor's rates
 //        └── computes, unless it says "left undone" ────┘      nobody will look at the numbers, or there are none
+// Design: docs/design/simulation.md
 #pragma once
 
 #include <cstdint>

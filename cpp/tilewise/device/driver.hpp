@@ -3,6 +3,7 @@
 // Nothing of CUDA is needed to build, to link or to install: the types below are what the driver's binary interface
 // passes, which NVIDIA keeps as it is. `libcuda.so.1` comes with the driver, and stays open once it is.
 // And what it and its devices are: for whoever looks at an installation.
+// Design: docs/design/measuring.md
 #pragma once
 
 #include <cstddef>

@@ -12,27 +12,27 @@ namespace tilewise::device {
 
 namespace {
 
-constexpr const char* library_name = "libcufile.so.0";
+constexpr const char* storage_name = "libcufile.so.0";
 constexpr const char* module_of_the_kernel = "/proc/driver/nvidia-fs/version";
 constexpr int by_descriptor = 1;
 
-struct Opened {
+struct Library {
     StorageCalls calls{};
     std::string trouble;
 };
 
-Opened open_library() {
-    Opened opened;
-    void* library = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
+Library open_library() {
+    Library opened;
+    void* library = dlopen(storage_name, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
         const char* why = dlerror();
-        opened.trouble = why != nullptr ? why : library_name;
+        opened.trouble = why != nullptr ? why : storage_name;
         return opened;
     }
     const auto find = [&](auto& call, const char* name) {
         void* found = dlsym(library, name);
         call = reinterpret_cast<std::remove_reference_t<decltype(call)>>(found);
-        opened.trouble += found != nullptr ? "" : std::string(library_name) + " lacks " + name + " ";
+        opened.trouble += found != nullptr ? "" : std::string(storage_name) + " lacks " + name + " ";
     };
     find(opened.calls.open, "cuFileDriverOpen");
     find(opened.calls.close, "cuFileDriverClose");
@@ -45,8 +45,8 @@ Opened open_library() {
     return opened;
 }
 
-const Opened& opened() {
-    static const Opened once = open_library();
+const Library& storage_library() {
+    static const Library once = open_library();
     return once;
 }
 
@@ -60,9 +60,9 @@ void check(StorageResult result, const std::string& call) {
 
 }  // namespace
 
-std::string lacks_storage() { return opened().trouble; }
+std::string lacks_storage() { return storage_library().trouble; }
 
-Storage::Storage(void* base, std::int64_t bytes) : calls_(opened().calls), base_(base) {
+Storage::Storage(void* base, std::int64_t bytes) : calls_(storage_library().calls), base_(base) {
     if (const std::string why = lacks_storage(); !why.empty()) {
         throw UsageError("--io gpudirect needs GPUDirect Storage: " + why);
     }
@@ -88,7 +88,7 @@ std::string Storage::note() const {
 StorageFile::StorageFile(const Storage& storage, const std::string& path, bool writing)
     : storage_(storage),
       path_(path),
-      file_(open(path.c_str(), (writing ? O_RDWR : O_RDONLY) | O_DIRECT | O_CLOEXEC)) {
+      file_(::open(path.c_str(), (writing ? O_RDWR : O_RDONLY) | O_DIRECT | O_CLOEXEC)) {
     if (file_ < 0) {
         throw system_error(path + ": could not be opened", errno);
     }

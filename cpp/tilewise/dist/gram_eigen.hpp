@@ -7,6 +7,8 @@
 //     AᵀA=Q·T·Qᵀ    LAPACK; reflectors are given away      distributed_sytrd.cpp; reflectors stay
 //     T=Z·Λ·Zᵀ      LAPACK; columns of Z are given away    distributed_stedc.cpp
 //     every rank    V = Q·Z, X = A·V
+//
+// Design: docs/design/svd.md
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
 // What one rank owns of a matrix in general: some rows crossed with some columns, as 2-D blocks, panels and
 // block-cyclic layouts cut it.
+// Design: docs/design/formats.md
 #pragma once
 
 #include <algorithm>

@@ -5,6 +5,7 @@
 //                     [ 4 | 5 ]      the other's
 //
 // A rank unpacks the chunks of which it wants most, until it has its even share of all; the rest go to whoever has not.
+// Design: docs/design/formats.md
 #pragma once
 
 #include <atomic>

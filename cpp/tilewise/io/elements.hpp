@@ -1,5 +1,6 @@
 // Consecutive elements of a stored matrix, whatever the file is made of: what rank 0 deals out, and what panels are
 // read and written through.
+// Design: docs/design/formats.md
 #pragma once
 
 #include <cstring>

@@ -3,6 +3,8 @@
 //
 //     turn k:   each rank sends to the rank k places on, and receives from the one k places back
 //     message:  what the sender has of what the receiver wants, row by row, in pieces that fit the buffers
+//
+// Design: docs/design/exchanges.md
 #include "tilewise/io/in_memory.hpp"
 
 #include <algorithm>

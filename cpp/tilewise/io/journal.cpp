@@ -19,7 +19,7 @@ namespace tilewise::io {
 
 namespace {
 
-constexpr std::int64_t piece_bytes = std::int64_t{8} << 20;  ///< of what one line names
+constexpr std::int64_t named_bytes = std::int64_t{8} << 20;  ///< of what one line names
 
 std::int64_t item_of(const Region& region) { return static_cast<std::int64_t>(size_of(region.dtype)); }
 
@@ -124,7 +124,7 @@ void PieceFile::write_down(const Log& log, const std::string& prefix, const grid
         return;
     }
     const std::int64_t row_bytes = stored.columns.size() * item_of(region_),
-                       height = std::max<std::int64_t>(1, piece_bytes / row_bytes);
+                       height = std::max<std::int64_t>(1, named_bytes / row_bytes);
     for (std::int64_t row = stored.rows.begin; row < stored.rows.end; row += height) {
         const grid::Block piece{{row, std::min(row + height, stored.rows.end)}, stored.columns};
         const std::uint64_t sum = sum_of(region_, piece, data + (row - stored.rows.begin) * row_bytes);

@@ -10,6 +10,7 @@
 //
 // A log says what to look at, and never what to believe: each piece that it names is read again, and its checksum
 // compared, before the job goes on. So a line may be there before its numbers are on the disk, and nothing has to wait.
+// Design: docs/design/publication.md
 #pragma once
 
 #include <cstdint>

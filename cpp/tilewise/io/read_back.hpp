@@ -13,6 +13,7 @@
 //
 // Where ranks have narrow pieces of the same cells, they take turns, so that a rank looks at about as many places as
 // its share has cells.
+// Design: docs/design/formats.md
 #pragma once
 
 #include <cstdint>

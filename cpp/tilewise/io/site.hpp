@@ -1,5 +1,6 @@
 // Whether a host sees the files that the front saw and made, and has the memory that the plan counts on: asked before
 // any work.
+// Design: docs/design/hosts.md
 #pragma once
 
 #include <cstdint>

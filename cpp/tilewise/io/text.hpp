@@ -1,5 +1,6 @@
 // Matrices as text: where lines begin, reading any range of numbers in parallel, and writing lines whose length is not
 // known before.
+// Design: docs/design/formats.md
 #pragma once
 
 #include <algorithm>

@@ -17,7 +17,7 @@ namespace {
 
 using mpi::check;
 
-std::string percent(double share) { return std::to_string(static_cast<int>(share * 100 + 0.5)) + " %"; }
+std::string whole_percent(double share) { return std::to_string(static_cast<int>(share * 100 + 0.5)) + " %"; }
 
 /// What part of the free memory may be used: managed memory beyond what a device has makes its pages wander, and locked
 /// host memory is lost to everybody else.
@@ -48,7 +48,7 @@ std::string exceeds_budget(const mpi::Communicator& comm, const mpi::Communicato
     check(MPI_Bcast(&free, 1, MPI_INT64_T, first, comm.get()), "MPI_Bcast");
     return "the buffers of all ranks that share a " + budget.whose + " need " + std::to_string(all) + " bytes of " +
            budget.kind + " memory, and of the " + std::to_string(free) + " bytes free there at most " +
-           percent(budget.usable) + " are used";
+           whole_percent(budget.usable) + " are used";
 }
 
 std::string lacks_host_memory(const mpi::Communicator& comm, std::int64_t needed, const std::string& kind) {

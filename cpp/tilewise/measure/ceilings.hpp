@@ -1,4 +1,5 @@
 // What memory and the arithmetic units can do in this minute, measured beside a job: what its rates are fractions of.
+// Design: docs/design/measuring.md
 #pragma once
 
 #include "tilewise/base/dtype.hpp"

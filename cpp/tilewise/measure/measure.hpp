@@ -1,4 +1,5 @@
 // The kinds of points, one function each, and the table that leads to them.
+// Design: docs/design/measuring.md
 #pragma once
 
 #include <array>

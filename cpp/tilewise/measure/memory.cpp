@@ -33,14 +33,14 @@ namespace {
 
 /// A register of so many bytes, and how many are filled before they are stored: two lines at least, since stores past
 /// the caches want whole ones.
-template <int bytes> struct Register {
+template <int bytes> struct Vector {
     static constexpr std::int64_t lanes = bytes / 8, in_turn = std::max(4, 128 / bytes);
     typedef double numbers __attribute__((vector_size(bytes), may_alias));
     typedef std::uint64_t words __attribute__((vector_size(bytes), may_alias));
 };
 
 /// One number, for those that are left.
-template <> struct Register<8> {
+template <> struct Vector<8> {
     static constexpr std::int64_t lanes = 1, in_turn = 1;
     typedef double numbers;
 };
@@ -105,16 +105,16 @@ TILEWISE_INLINE std::int64_t store_registers(const Arrays& x, std::int64_t first
 }
 
 template <class Value, class Stores, int bytes> TILEWISE_INLINE std::uint64_t store_all(const Arrays& x) {
-    const std::int64_t left = store_registers<Value, Stores, Register<bytes>>(x, 0);
+    const std::int64_t left = store_registers<Value, Stores, Vector<bytes>>(x, 0);
     Stores::end();
-    store_registers<Value, ThroughCaches, Register<8>>(x, left);
+    store_registers<Value, ThroughCaches, Vector<8>>(x, left);
     return 0;
 }
 
 // Integers, as their addition takes one cycle: floating-point sums would need twice the registers to keep up with a
 // first-level cache.
 template <int bytes> TILEWISE_INLINE std::uint64_t read_all(const Arrays& x) {
-    using R = Register<bytes>;
+    using R = Vector<bytes>;
     using V = typename R::words;
     constexpr std::int64_t in_turn = 4;
     const auto* a = reinterpret_cast<const V*>(x.a);
@@ -200,10 +200,10 @@ int arrays_of(std::string_view operation) { return operation == "triad" ? 3 : op
 
 namespace {
 
-constexpr std::int64_t line = 64, apart = 17 * line;
+constexpr std::int64_t cache_line = 64, apart = 17 * cache_line;
 constexpr std::int64_t worth_streaming = std::int64_t{1} << 20;  // bytes of an array: below, a cache is near
 constexpr std::int64_t on_huge_pages = std::int64_t{4} << 20;    // a buffer of that size gets them
-constexpr std::int64_t most_repetitions = 1'000'000;
+constexpr std::int64_t most_passes = 1'000'000;
 
 /// The arrays of one rank, and each thread's part of them.
 class HostArrays {
@@ -314,7 +314,7 @@ Choice choose(const Context& context, Passes& passes, const std::vector<PassVari
     std::vector<std::int64_t> inner;
     std::vector<double> best(variants.size(), std::numeric_limits<double>::infinity());
     for (const PassVariant& variant : variants) {
-        inner.push_back(repetitions(context.comm, passes.alone(variant.pass), trial, most_repetitions));
+        inner.push_back(repetitions(context.comm, passes.alone(variant.pass), trial, most_passes));
     }
     for (int round = 0; round < rounds; ++round) {
         for (std::size_t i = 0; i < variants.size(); ++i) {
@@ -334,7 +334,7 @@ Choice choose(const Context& context, Passes& passes, const std::vector<PassVari
     for (std::size_t i = 1; i < variants.size(); ++i) {
         place = best[i] < clearly * best[0] && best[i] < best[place] ? i : place;
     }
-    return {variants[place], repetitions(context.comm, best[place], lasting, most_repetitions)};
+    return {variants[place], repetitions(context.comm, best[place], lasting, most_passes)};
 }
 
 std::string note_on(const PassVariant& variant) {
@@ -348,9 +348,9 @@ std::string cannot_share(const Point& point) {
     if (point.bytes % 8 != 0) {
         return std::to_string(point.bytes) + " bytes are not a whole number of float64";
     }
-    if (point.bytes / line < point.threads) {
+    if (point.bytes / cache_line < point.threads) {
         return "an array of " + std::to_string(point.bytes) + " bytes has fewer cache lines of " +
-               std::to_string(line) + " than there are threads, " + std::to_string(point.threads);
+               std::to_string(cache_line) + " than there are threads, " + std::to_string(point.threads);
     }
     return "";
 }

@@ -8,6 +8,7 @@
 //   no_return(comm, body)      others wait for this rank in the body: an error that is not agreed ends the whole job
 //                              after its last words, so that nobody hangs; one that is passes, and all ranks go on;
 //                              where deaths are survived (communicator.hpp), errors of MPI pass, too
+// Design: docs/design/failures.md
 #pragma once
 
 #include <functional>

@@ -1,6 +1,8 @@
 // The four ways to multiply, as values: what each is called, where it refuses, and how it lays out A, B and C on the
 // ranks; and how panels travel between ranks meanwhile, as one abstract class. Each algorithm is in the file of its
 // name, with the exchange by messages that only it has.
+//
+// Design: docs/design/products.md
 #pragma once
 
 #include <array>

@@ -12,6 +12,8 @@
 // B. Lowery, J. Langou, R. A. van de Geijn, "A tight I/O lower bound for matrix multiplication", 2019).
 // What is read next is asked for while the ranks compute. The check of a product in tiles reads A once more, and B
 // twice.
+//
+// Design: docs/design/products.md
 #include "tilewise/multiply/multiply.hpp"
 
 #include <algorithm>

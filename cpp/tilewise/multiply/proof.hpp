@@ -1,5 +1,7 @@
 // Proves that C = A·B without computing it again: Freivalds' check, and the plain product on one rank for those who
 // want to see it.
+//
+// Design: docs/design/products.md
 #pragma once
 
 #include <cstdint>

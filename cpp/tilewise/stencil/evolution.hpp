@@ -7,6 +7,8 @@
 //
 // The margins of both fields are filled by any kind of exchange: what goes where is said once, in halo.hpp, and here as
 // messages.
+//
+// Design: docs/design/stencil.md
 #pragma once
 
 #include <functional>

@@ -9,6 +9,8 @@
 //       3 3 | 4 4 4 | 5 5                       1 1 | 0 0 0 | 1 1
 //       ----+-------+----                       ----+-------+----
 //       6 6 | 7 7 7 | 8 8                       3 3 | 2 2 2 | 3 3
+//
+// Design: docs/design/stencil.md
 #pragma once
 
 #include <algorithm>

@@ -11,6 +11,8 @@
 //
 // A side at an edge of the matrix stays where it is; a periodic direction that is needed from end to end goes round in
 // itself.
+//
+// Design: docs/design/stencil.md
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -30,7 +32,7 @@ namespace tilewise::stencil {
 namespace {
 
 constexpr std::size_t most_patches = 24, always = 2;
-constexpr std::int64_t worth_threads = std::int64_t{1} << 17;  // numbers
+constexpr std::int64_t worth_threads_of_proof = std::int64_t{1} << 17;  // numbers
 
 /// One direction of what a patch depends on, counted from the patch's first plane cell; beyond 0 and `count` in a
 /// periodic direction.
@@ -104,7 +106,7 @@ public:
             const grid::Range rows = right_cells(down, left), columns = right_cells(across, left);
             sweeper_.sweep(fields.shape(), {down.at_begin, down.at_end, across.at_begin, across.at_end}, fields[field],
                            fields[1 - field], {rows.begin, rows.end, columns.begin, columns.end}, 1,
-                           fields.shape().elements < worth_threads ? 1 : alone_.threads);
+                           fields.shape().elements < worth_threads_of_proof ? 1 : alone_.threads);
         }
         return compare(patch, down, across, fields, field);
     }

@@ -12,6 +12,8 @@
 //     the tile once more where the orders of storage of input and output differ.
 //
 // Pass after pass over files, and in each of them tile after tile.
+//
+// Design: docs/design/stencil.md
 
 #include <algorithm>
 #include <array>

@@ -10,6 +10,8 @@
 //     back_transform.cpp   U and V of A out of them, sorted, and dealt out as they are to be written
 //
 // With the start `none`, X = W of any shape and V = I: columns only go where they are swept.
+//
+// Design: docs/design/svd.md
 #pragma once
 
 #include <functional>

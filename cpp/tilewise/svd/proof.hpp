@@ -2,6 +2,8 @@
 // with random vectors.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -9,6 +11,8 @@
 #include "tilewise/svd/svd.hpp"
 
 namespace tilewise::svd {
+
+inline std::size_t index_of(std::int64_t value) { return static_cast<std::size_t>(value); }
 
 /// What is found, and how large it may be. With ε of the files' type (2⁻⁵² or 2⁻²³), n = min(M,N) and K components:
 ///

@@ -26,7 +26,7 @@ namespace tilewise::svd {
 namespace {
 
 constexpr std::int64_t sign_vectors = probes, all_vectors = probes + sign_vectors;  // whole registers
-constexpr std::int64_t block_columns = 1024;  // of A, whose rows of the vectors stay in the cache
+constexpr std::int64_t cached_columns = 1024;  // of A, whose rows of the vectors stay in the cache
 constexpr std::uint64_t gaussian_seed = 0x70726F6F66, small_seed = 0x7376642B;
 
 using Numbers = std::vector<double>;
@@ -37,8 +37,6 @@ template <class T> constexpr Dtype type_of = kernel::is_complex_number<T>
                                                               : Dtype::float64;
 /// What sums are made of.
 template <class T> using Sum = std::conditional_t<kernel::is_complex_number<T>, kernel::Complex, double>;
-
-std::size_t index_of(std::int64_t value) { return static_cast<std::size_t>(value); }
 
 double normal_at(std::uint64_t seed, std::int64_t row, std::int64_t column) {
     return normal(random_bits(row_key(seed, static_cast<std::uint64_t>(row)), static_cast<std::uint64_t>(column)));
@@ -226,9 +224,9 @@ private:
                 std::fill_n(products, (end - begin) * all_vectors, T{});
                 const std::int64_t row_step = panel.transposed ? 1 : panel.stride,
                                    column_step = panel.transposed ? panel.stride : 1;
-                for (std::int64_t column = 0; column < a_.width(); column += block_columns) {
+                for (std::int64_t column = 0; column < a_.width(); column += cached_columns) {
                     const T* data = reinterpret_cast<const T*>(panel.data) + begin * row_step + column * column_step;
-                    multiply_panel<T>(end - begin, std::min(block_columns, a_.width() - column),
+                    multiply_panel<T>(end - begin, std::min(cached_columns, a_.width() - column),
                                       {data, row_step, column_step}, vectors.data() + column * all_vectors, products);
                 }
             });

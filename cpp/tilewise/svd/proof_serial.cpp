@@ -12,8 +12,6 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-std::size_t index_of(std::int64_t value) { return static_cast<std::size_t>(value); }
-
 /// A matrix in memory, row by row.
 template <class T> struct Whole {
     std::int64_t rows = 0, columns = 0;

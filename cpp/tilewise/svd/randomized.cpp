@@ -33,6 +33,8 @@
 // p·W·t is 0 where numbers are used as they are mapped, and p·W·(t + size in the file) where they are converted. Then,
 // to write, 1.25·(H/ranks)·l·t + W·(L + K)·t + the rank's part of Vᵀ and of U·diag(s). A space that is not needed
 // (12·W·B) is never made.
+//
+// Design: docs/design/svd.md
 #include <algorithm>
 #include <cmath>
 #include <limits>

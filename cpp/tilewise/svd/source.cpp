@@ -23,7 +23,7 @@ using mpi::check;
 template <class T> constexpr auto item = static_cast<std::int64_t>(sizeof(T));
 /// Powers of two that the largest magnitude may be away from 1: the sum of many squares then neither overflows nor
 /// loses what counts.
-constexpr int most_exponent = 128;
+constexpr int largest_exponent = 128;
 
 template <class T> Array<T> copy_of(const Array<T>& array, std::int64_t count) {
     Array<T> copy(count);
@@ -119,7 +119,7 @@ template <class T> void Source<T>::choose_scale(Context& context) {
     const double largest = mpi::most_of(context.comm, mine);
     int exponent = 0;
     std::frexp(largest, &exponent);
-    if (largest == 0 || std::abs(exponent) <= most_exponent) {
+    if (largest == 0 || std::abs(exponent) <= largest_exponent) {
         return;
     }
     exponent = std::max(exponent, -1020);  // the scale itself must be a number

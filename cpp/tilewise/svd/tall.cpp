@@ -12,6 +12,8 @@
 // Memory of a rank, in numbers, with W m×n over the ranks, K components, c lanes (see TallSteps) and steps of h rows,
 // max(h, c·n) if that is more: 2·h·n, and 4.5·c·n² + 2·c·n·K for its lanes. Between the readings, without the 2·h·n:
 // 2·c·n² + 2·n² for what ranks combine, and on rank 0 10·n² for the decomposition of R.
+//
+// Design: docs/design/svd.md
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -2,6 +2,8 @@
 // was done.
 //
 // Both proofs read blocks of a bounded size, and compare numbers in this machine's byte order.
+//
+// Design: docs/design/transposition.md
 #include <algorithm>
 #include <cmath>
 #include <cstring>

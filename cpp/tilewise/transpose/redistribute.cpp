@@ -10,6 +10,8 @@
 //                           [ 2 | 5 ]
 //
 // On a square grid and a square matrix each rank has one piece, for the rank on the other side of the diagonal.
+//
+// Design: docs/design/transposition.md
 #include <vector>
 
 #include "tilewise/grid/share.hpp"

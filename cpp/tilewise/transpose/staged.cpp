@@ -8,6 +8,8 @@
 // Two engines for plain files (turn_mapped, turn_tiles). What they cannot do (texts, tiles, generated matrices, any
 // other way to read or write) goes band after band as conversions do.
 // Everything below is in the order in which the input's file stores its numbers.
+//
+// Design: docs/design/transposition.md
 #include <algorithm>
 #include <array>
 #include <atomic>

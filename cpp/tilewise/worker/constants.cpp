@@ -1,6 +1,7 @@
 // The constants as one text in the program, made by the compiler. The build takes it from there into build.json, which
 // the front reads (see cmake/build_json.cmake): the program need not run for that, and its numbers stand nowhere else.
 // The version is one text, too, where `what` and `strings` find it.
+// Design: docs/design/front.md
 #include "tilewise/worker/constants.hpp"
 
 #include <algorithm>

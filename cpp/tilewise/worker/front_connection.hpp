@@ -6,6 +6,7 @@
 //     rank on another host ────── TCP, to one of the front's addresses ─────────┘
 //
 // What is said on it stands in docs/reference/seam.md, "The line".
+// Design: docs/design/failures.md
 #pragma once
 
 #include <array>

@@ -3,6 +3,7 @@
 // A rank that waits for others spins inside MPI, and its processor is as busy as if it computed. So a rank has moved
 // since the last beat if it has entered or left a call of MPI that may wait, read or written, had pages brought in, or
 // computed: outside of such calls, or in other threads.
+// Design: docs/design/failures.md
 #pragma once
 
 #include <array>

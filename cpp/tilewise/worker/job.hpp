@@ -1,5 +1,6 @@
 // The job as it comes in over the seam: the fields of docs/reference/seam.md, read into what operations take, and
 // nothing that the worker may decide.
+// Design: docs/design/front.md
 #pragma once
 
 #include <array>

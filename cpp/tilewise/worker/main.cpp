@@ -97,7 +97,7 @@ std::string read_job_text() {
     std::string text, piece(1 << 14, ' ');
     std::size_t told = 0;
     for (;;) {
-        const ssize_t got = read(STDIN_FILENO, piece.data(), piece.size());
+        const ssize_t got = ::read(STDIN_FILENO, piece.data(), piece.size());
         if (got < 0 && errno == EINTR) {
             continue;
         }

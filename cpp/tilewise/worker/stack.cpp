@@ -2,6 +2,7 @@
 //
 //     together   0 0 1 1 2 2 …     all ranks work on one slice, then on the next
 //     apart      0 1 2 | 3 4 5     rank 0 does the first half of them, rank 1 the second, each as if it were alone
+// Design: docs/design/formats.md
 #include <algorithm>
 #include <array>
 #include <optional>

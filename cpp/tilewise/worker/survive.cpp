@@ -1,4 +1,5 @@
 // Run, agree on how it went, and where a rank is missing take stock and run again.
+// Design: docs/design/publication.md
 #include <algorithm>
 #include <cstdio>
 #include <exception>

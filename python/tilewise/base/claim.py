@@ -2,6 +2,8 @@
 
 A name is given at one moment, when the part takes it. Whether that moment has come, the file system says:
 the inode that has the name is the part's. So the job, and whoever clears up after it, tell the same.
+
+Design: docs/design/publication.md.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@
 
 Annotations are not evaluated where they stand, so declaring costs nothing. Help, completion, the manual, the
 options of the Python functions and the refusals of values are made from what is declared.
+
+Design: docs/design/front.md.
 """
 
 from __future__ import annotations

@@ -9,11 +9,13 @@
                        stop               asks the ranks to end
 
 A line of a log names a rectangle as its file stores it, with two checksums: of its numbers, and of the line
-itself. The worker writes them (`io/pieces.hpp`), and compares the numbers before it trusts them. A part file
+itself. The worker writes them (`io/journal.hpp`), and compares the numbers before it trusts them. A part file
 stays with pieces; states need none.
 
 Others may have planted what lies there. It is opened below a descriptor of the folder, by names that are
 known, and no link is followed; nobody goes on with what belongs to another user.
+
+Design: docs/design/publication.md.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@
                           change meanwhile          from here on
 
 What fails before `take_name` leaves what was there as it was. Nothing behind it takes the name back.
+
+Design: docs/design/publication.md.
 """
 
 from __future__ import annotations

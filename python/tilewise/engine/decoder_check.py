@@ -6,6 +6,8 @@
 
 A worker unpacks these in a process of its own and without MPI, while the library reads the same blocks here.
 Where they differ, the library reads the whole input, and a warning says so.
+
+Design: docs/design/formats.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Ends a job in time: ranks are asked to stop when they have done what they are at, and ended if late."""
+"""Ends a job in time: ranks are asked to stop when they have done what they are at, and ended if late.
+
+Design: docs/design/publication.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The road that every job takes: look, plan, make the part file, run, judge, name, record."""
+"""The road that every job takes: look, plan, make the part file, run, judge, name, record.
+
+Design: docs/design/front.md.
+"""
 
 from __future__ import annotations
 

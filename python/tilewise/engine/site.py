@@ -1,4 +1,7 @@
-"""The site of a job: files that other hosts must see as this one does, and memory that they must have."""
+"""The site of a job: files that other hosts must see as this one does, and memory that they must have.
+
+Design: docs/design/hosts.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Checks that every format makes of a header: a number type we know, two dimensions, a possible size."""
+"""Checks that every format makes of a header: a number type we know, two dimensions, a possible size.
+
+Design: docs/design/formats.md.
+"""
 
 from __future__ import annotations
 

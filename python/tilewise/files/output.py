@@ -5,6 +5,8 @@
     and full size               of the right size      from here on           is flushed
 
 What fails before `name` leaves what was there as it was. Nothing that comes after it takes the name back.
+
+Design: docs/design/publication.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Opens an input as a regular file, and says in one sentence why where that is not possible."""
+"""Opens an input as a regular file, and says in one sentence why where that is not possible.
+
+Design: docs/design/formats.md.
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ shape (4, 3, 5), row by row:    [2] lies in one piece        [:,1] has gaps, so 
 A stack is an array whose slices along some axes are matrices, each of which something is done with: along
 axis 0 four of 3×5, 15 numbers from one to the next; along axis 1 three of 4×5, 5 numbers apart, with gaps.
 Ranges pick rows and columns of a matrix as people write them: `100:200`, `-10:`, `7`.
+
+Design: docs/design/formats.md.
 """
 
 from __future__ import annotations

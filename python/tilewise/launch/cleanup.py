@@ -4,6 +4,8 @@ MPI unlinks its segments only at a regular end; a caller who is killed, such as 
 restarted, leaves the arrays of its call. Hydra, for one, kills all ranks at once when the front is killed.
 
 front ──pipe──▶ guardian     the claims, anew whenever they change; a last word, or an end without one
+
+Design: docs/design/publication.md.
 """
 
 from __future__ import annotations

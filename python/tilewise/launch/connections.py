@@ -11,6 +11,8 @@ rank → front   "TOKEN HOST PID", the first words of a connection by TCP, which
 front → rank   "L": a rank is lost; what goes wrong now is no news
                "E": leave; to ranks of somebody else's job, whose launcher then takes no end for an accident
                the end: end at once, also when the front was killed or its host is not reached any more
+
+Design: docs/design/failures.md.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 The build leaves the constants in `build.json`. They stand in the C++ headers, each beside its code, and
 `cpp/tilewise/worker/constants.cpp` lists them. What it finds here it is asked for, without starting ranks.
+
+Design: docs/design/front.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Diagnosis of a failed run in one message: what the ranks reported, or which of them died and how."""
+"""Diagnosis of a failed run in one message: what the ranks reported, or which of them died and how.
+
+Design: docs/design/failures.md.
+"""
 
 from __future__ import annotations
 

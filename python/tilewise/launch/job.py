@@ -1,4 +1,7 @@
-"""The seam's first half: what the worker is told. Mirrors `docs/reference/seam.md` field by field."""
+"""The seam's first half: what the worker is told. Mirrors `docs/reference/seam.md` field by field.
+
+Design: docs/design/front.md.
+"""
 
 from __future__ import annotations
 

@@ -11,6 +11,8 @@ Time counts only while we listen: a front that was stopped itself, or a machine 
 A child of hydra's mpiexec lives as long as the ranks of its host. When a rank dies, hydra ends the others;
 but now and then it only closes the connection to that rank's host, and all others wait forever (MPICH
 5.0.2). And where such a child dies before it has called back, mpiexec itself waits forever.
+
+Design: docs/design/failures.md.
 """
 
 from __future__ import annotations

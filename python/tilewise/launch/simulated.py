@@ -1,4 +1,7 @@
-"""Starts ranks on a simulated cluster: one process that loads the worker once for each."""
+"""Starts ranks on a simulated cluster: one process that loads the worker once for each.
+
+Design: docs/design/simulation.md.
+"""
 
 from __future__ import annotations
 

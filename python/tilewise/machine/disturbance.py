@@ -4,6 +4,8 @@
 
 Busy time of all processes comes from /proc/stat, ours from what the system books for this process and its
 children; what is left after kernel threads (which write our own files out) belongs to other programs.
+
+Design: docs/design/measuring.md.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 `weighed` decides whether another way than the rule's is predicted to be clearly faster. The rule's choice
 stays where nothing is known of the machine, where the job is short, and where the gain is within what
 predictions may be off: then both are about the same, and the rule has its reasons.
+
+Design: docs/design/front.md.
 """
 
 from __future__ import annotations

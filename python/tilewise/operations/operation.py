@@ -1,4 +1,7 @@
-"""Operation: one job's options as a value, from which its flags, its checks and its plan follow."""
+"""Operation: one job's options as a value, from which its flags, its checks and its plan follow.
+
+Design: docs/design/front.md.
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,8 @@ the median. The error of a term follows how far predictions with it were off.
 What is left over is a habit of such jobs: their phases take so many times what the terms say, a mean of the
 runs, the late ones of which count more. So terms move by what is new, whoever runs; and in phases that are
 `peculiar` to an algorithm, whose operations are not those of a product or a copy, they do not move at all.
+
+Design: docs/design/front.md.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ Reading inputs and writing a result costs by strategy, format and the state of t
     uncached     the device, and nothing else
 
 What is read into memory that was never touched pays for its pages as well. Where these come from:
-docs/design/005 and 029, and `tilewise measure file`.
+docs/design/formats.md, and `tilewise measure file`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The task of a planner: options, inputs, target and machine of a job, and the reasons of its plan so far."""
+"""The task of a planner: options, inputs, target and machine of a job, and the reasons of its plan so far.
+
+Design: docs/design/front.md.
+"""
 
 from __future__ import annotations
 

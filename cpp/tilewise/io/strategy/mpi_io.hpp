@@ -3,6 +3,7 @@
 //
 //        file  [header][ . . | # # ]      the view begins after the header; in it the share is contiguous
 //                      [ . . | # # ]
+// Design: docs/design/formats.md
 #pragma once
 
 #include <sys/stat.h>

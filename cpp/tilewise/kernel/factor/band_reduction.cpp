@@ -10,7 +10,7 @@
 namespace tilewise::kernel {
 namespace {
 
-constexpr std::int64_t slab = 512;  // rows or columns of a product that one thread makes
+constexpr std::int64_t product_slab = 512;  // rows or columns of a product that one thread makes
 
 /// A matrix or its transpose, column by column.
 struct Factor {
@@ -38,14 +38,14 @@ void product(std::int64_t m, std::int64_t n, std::int64_t k, const Factor& a, co
 template <class First> void shared_product(std::int64_t m, std::int64_t n, std::int64_t k, const Factor& a,
                                            const Factor& b, double* c, std::int64_t c_stride, bool accumulate,
                                            int threads, const First& first) {
-    const std::int64_t down = (m + slab - 1) / slab, across = (n + slab - 1) / slab;
+    const std::int64_t down = (m + product_slab - 1) / product_slab, across = (n + product_slab - 1) / product_slab;
     parallel_tasks(threads, down * across + 1, [&](std::int64_t task, int) {
         if (task == 0) {
             return first();
         }
-        const std::int64_t row = (task - 1) % down * slab, column = (task - 1) / down * slab;
-        product(std::min(slab, m - row), std::min(slab, n - column), k, a.rows_from(row), b.columns_from(column),
-                c + row + column * c_stride, c_stride, accumulate);
+        const std::int64_t row = (task - 1) % down * product_slab, column = (task - 1) / down * product_slab;
+        product(std::min(product_slab, m - row), std::min(product_slab, n - column), k, a.rows_from(row),
+                b.columns_from(column), c + row + column * c_stride, c_stride, accumulate);
     });
 }
 

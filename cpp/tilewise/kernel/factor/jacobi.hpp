@@ -5,6 +5,8 @@
 //          [ |||    ||| ]
 //      X = [ |||    ||| ]     [L R] ← [L R]·W,  the same for the columns of V, so that A·V = X stays true
 //          [ |||    ||| ]
+//
+// Design: docs/design/svd.md
 #pragma once
 
 #include <cstdint>

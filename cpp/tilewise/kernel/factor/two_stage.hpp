@@ -9,6 +9,8 @@
 //
 // A. Haidar, P. Luszczek, J. Dongarra, "New algorithm for computing eigenvectors of the symmetric eigenvalue problem",
 // 2014; T. Auckenthaler et al., "Parallel solution of partial symmetric eigenvalue problems", 2011.
+//
+// Design: docs/design/svd.md
 #pragma once
 
 #include <cstdint>

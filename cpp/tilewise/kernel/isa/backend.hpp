@@ -3,6 +3,8 @@
 // A set is one file beside this one, which compiles every kernel for it (see kernels.hpp) and fills one Backend; a line
 // in backend.cpp, which asks the processor for it; and its flags in CMakeLists.txt. Each kernel has a plain reference
 // beside it, which the tests hold all sets against.
+//
+// Design: docs/design/products.md
 #pragma once
 
 #include <cstddef>

@@ -8,6 +8,8 @@
 //        small C:       [ 0 ]      Where C is too small for that, k is cut into pieces, each with a C of its own, and
 //                       [ 1 ]      these are added in their sequence. How many there are depends on the shape alone.
 //             A [0|1|2] [ 2 ]  B
+//
+// Design: docs/design/products.md
 #include "tilewise/kernel/product/gemm.hpp"
 
 #include <algorithm>

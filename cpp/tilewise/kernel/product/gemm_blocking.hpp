@@ -21,6 +21,8 @@
 //     weight / depth + 1 / rows least  ⇒  depth = weight · rows  ⇒  rows = √(half / (weight · size))
 //
 // T. Low, F. Igual, T. Smith, E. Quintana-Ortí, "Analytical modeling is enough for high-performance BLIS", 2016.
+//
+// Design: docs/design/products.md
 #pragma once
 
 #include <cstdint>

@@ -20,6 +20,8 @@
 // V. Strassen, "Gaussian elimination is not optimal", 1969; N. J. Higham, "Exploiting fast matrix multiplication within
 // the level 3 BLAS", 1990, for the error; J. Huang, T. M. Smith, G. M. Henry and R. van de Geijn, "Strassen's algorithm
 // reloaded", 2016, for the packing.
+//
+// Design: docs/design/products.md
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -17,6 +17,8 @@
 // Scratch holds O(strip's width · (R + steps · radius)) numbers. Rows beyond an edge are not stored: their pointers
 // lead to a row of the value outside, or to the row that stands there. Compiled once for each width of registers, so
 // nothing here has a name outside its file.
+//
+// Design: docs/design/stencil.md
 #pragma once
 
 #include "tilewise/kernel/sweep/sweep_lanes.hpp"

@@ -10,6 +10,8 @@
 // Where rows of the target start at multiples of a cache line, whole lines go there straight from registers. Else
 // transposed blocks are staged: whole lines leave as soon as a tile's are there, and what a line lacks is carried until
 // it comes with the next tile.
+//
+// Design: docs/design/transposition.md
 #pragma once
 
 #include "tilewise/base/memory.hpp"

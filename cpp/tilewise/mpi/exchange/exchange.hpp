@@ -4,6 +4,8 @@
 //     begin(set)     ready(i)                    progress()              complete(arrived)
 //     receives are   outgoing message i lies     messages move while     all have arrived: `arrived` is told of each
 //     posted         in its place                this rank computes      as it comes, where the kind knows
+//
+// Design: docs/design/exchanges.md
 #pragma once
 
 #include <functional>

@@ -36,6 +36,8 @@ To add one, write its module beside this one, and a line in `FORMATS`. The modul
 
 Whatever else than a TilewiseError these raise becomes one UsageError that names the file, so a module need
 not guard its library. Libraries are imported inside functions, because a command must start fast.
+
+Design: docs/design/formats.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Finds the chunks of an HDF5 dataset, for ranks that unpack them themselves."""
+"""Finds the chunks of an HDF5 dataset, for ranks that unpack them themselves.
+
+Design: docs/design/formats.md.
+"""
 
 from __future__ import annotations
 

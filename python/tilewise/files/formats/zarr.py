@@ -4,6 +4,8 @@ shape (4, 6), chunks of (3, 4): a chunk is stored whole        [:, 5] of three d
     c.0.0  ▇▇▇▇   c.0.1  ▇▇··                                     c.0.0.0  ·· ▇▇▇ ·· ▇▇▇
     c.1.0  ▇▇▇▇   c.1.1  ▇▇··      · nobody reads
            ····          ····
+
+Design: docs/design/formats.md.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@
 
 A line counts by either. Drift moves neighbours together, so only `whole` has to allow for it; a change of one
 thing among many shows in `own`, where launches are firm and many lines tell how firm.
+
+Design: docs/design/measuring.md.
 """
 
 from __future__ import annotations

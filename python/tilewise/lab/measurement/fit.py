@@ -6,6 +6,8 @@ seconds │                      ╱ large        Each piece is α + β·bytes. 
         │ ───────┘                            changes, time really jumps; elsewhere pieces meet.
         │ eager
         └────────────────────────── bytes
+
+Design: docs/design/measuring.md.
 """
 
 from __future__ import annotations

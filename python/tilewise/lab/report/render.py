@@ -1,4 +1,7 @@
-"""Pages and tables as files: HTML for people, which needs no network; SVG, PNG, CSV, Markdown and JSON."""
+"""Pages and tables as files: HTML for people, which needs no network; SVG, PNG, CSV, Markdown and JSON.
+
+Design: docs/design/front.md.
+"""
 
 from __future__ import annotations
 

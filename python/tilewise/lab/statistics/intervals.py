@@ -3,6 +3,8 @@
 launch 0   s s s s s s ──▶ figure ┐
 launch 1   s s s s s s ──▶ figure ├─▶ mean ± Student's t · deviation / √launches   (logarithms)
 launch 2   s s s s s s ──▶ figure ┘
+
+Design: docs/design/measuring.md.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ With three launches on each side the variance of a pair has four degrees of free
 pairs together say how variances are distributed; each one's own is shrunken towards that, and gains their
 degrees of freedom: the moderated t of Smyth, Statistical Applications in Genetics and Molecular Biology 3
 (2004) 3.
+
+Design: docs/design/measuring.md.
 """
 
 from __future__ import annotations

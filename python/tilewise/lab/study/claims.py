@@ -7,6 +7,8 @@ figure = "at('speedup', size=2048, ranks=4)"      a cell of a table
 Names such as `largest` stand for expressions, which the study has under `names`. A figure has an interval,
 of all launches of all points that it is made of (`tilewise.lab.statistics.intervals`); a claim that is true
 of a part of it is undecided.
+
+Design: docs/design/measuring.md.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ results/STUDY/DATE/points.jsonl       an entry for each launch of a point, and o
                    environment.json   every machine that added to it, and the scale
                    traces/            timelines of points that keep them
                    points.lock        what several parts that run at once hold their points by
+
+Design: docs/design/measuring.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A study as it will be run: the file read, checked, and its runs put together for one scale."""
+"""A study as it will be run: the file read, checked, and its runs put together for one scale.
+
+Design: docs/design/measuring.md.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The plan of a product: algorithm, grid and its copies, the part that is in memory at a time, and the proof.
 
 `choose` gives panels that travel a grid with fewer places than ranks where that pays; `best` cuts a product
-that does not fit in memory into tiles of C, past which A and B stream.
+that does not fit in memory into tiles of C, past which A and B stream. Design: docs/design/products.md.
 """
 
 from __future__ import annotations

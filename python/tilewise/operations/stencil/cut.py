@@ -14,7 +14,7 @@ in sweeps over it, where TRANSFER is what it costs to read, convert and write it
 in the time that a call for each row of a narrow tile costs. A factor is 1 where a tile is as long as the
 field. Rows around a tile are read once, as the rank goes downwards; columns again. So deep passes read less,
 and compute more twice. Of depths that need different numbers of passes, and of some widths, the cheapest is
-taken, each time with as many rows as fit.
+taken, each time with as many rows as fit. Design: docs/design/stencil.md.
 """
 
 from __future__ import annotations

@@ -3,16 +3,16 @@
 m×n with m ≥ n, k components; operations over m·n² where A is tall, and what is read for them:
 
     local       LAPACK's gesdd: half of the reduction is products of a matrix and a vector, from memory
-    two_stage   8/3 to a band, 8/3 to divide and conquer, 8 back: products of matrices (design 036); and to
+    two_stage   8/3 to a band, 8/3 to divide and conquer, 8 back: products of matrices; and to
                 chase the band away, which is none
-    jacobi      AᵀA, its eigenvectors, and then sweeps of 6·m·n² + 4·n³ each, shared out (design 052)
+    jacobi      AᵀA, its eigenvectors, and then sweeps of 6·m·n² + 4·n³ each, shared out
     serial      sweeps of rotations, 4·m·n² + 3·n³ each: those of X and V, and a product of two columns before
     randomized  4·m·n·(k + oversample) for each reading of A
-    tall        QR of panels, gesdd of the triangle, two readings of A (design 045)
+    tall        QR of panels, gesdd of the triangle, two readings of A
 
 How many sweeps or readings there are depends on the numbers: before a job, those that are expected count;
 after it, those that it took. What is learned of an algorithm's operations is that algorithm's: a product
-of its blocks tells nothing of those that `multiply` forms.
+of its blocks tells nothing of those that `multiply` forms. Design: docs/design/svd.md.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ until all are exact. A full one is exact at once, and is taken where it is short
 K is not known. Else `local` on one rank where min(M, N) is at most `LOCAL_MAX`; above that, and from
 `HIGH_LEAST` on where A is much longer one way, `two_stage` for real numbers on one node where it fits in
 memory; and `jacobi` for all others, and, once they are read, for matrices of which the others would lose
-small singular values.
+small singular values. Design: docs/design/svd.md.
 """
 
 from __future__ import annotations

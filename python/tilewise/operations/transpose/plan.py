@@ -5,7 +5,7 @@ its transpose row by row) nothing is turned and bytes are copied. Else `staged`:
 pages, in whole rows of the result, while both files fit half of the memory that is available and the cap; in
 tiles past the page cache beyond that. A text and packed chunks are read once, so they take `reread`
 where their numbers fit in memory. An exchange or `--root-write` that is given leads to the algorithm that
-has it.
+has it. Design: docs/design/transposition.md.
 """
 
 from __future__ import annotations
