@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tilewise import __version__
 from tilewise.base.declare import Argument, Arguments, Example
-from tilewise.base.errors import Interrupted, RunError, UsageError, VerificationError
+from tilewise.base.errors import Interrupted, RunError, Stopped, UsageError, VerificationError
 from tilewise.cli import JOBS, Page, names, page_of, subcommands
 from tilewise.cli.help import groups, parts_of, shown_value, usage
 
@@ -30,6 +30,7 @@ CODES = {
     RunError.exit_code: "It failed while running; an existing output is unchanged.",
     UsageError.exit_code: "The request is wrong, or does not fit in memory; nothing has changed.",
     VerificationError.exit_code: "The result failed its verification, or did not converge.",
+    Stopped.exit_code: "Ended at its time limit; the message has the command that resumes it.",
     Interrupted.exit_code: "Interrupted; all ranks are gone.",
 }
 DOCTOR = {0: "Jobs can run here.", 1: "Jobs cannot run here.", 2: CODES[2]}
@@ -87,7 +88,8 @@ def _of(page: Page) -> str:
     lines += [".SH DESCRIPTION", *_text(page.description), *_options(page.arguments)]
     works = page.name in JOBS or page.name.startswith(("measure", "study"))
     verifies = page.name in JOBS or page.name == "study run"
-    codes = {code: text for code, text in CODES.items() if code != 3 or verifies}
+    left_out = {VerificationError.exit_code: not verifies, Stopped.exit_code: page.name not in JOBS}
+    codes = {code: text for code, text in CODES.items() if not left_out.get(code)}
     lines += _codes(DOCTOR if page.name == "doctor" else codes)
     lines += _variables(variables() if works or page.name in ("plan", "doctor") else {})
     lines += _examples(page.examples)

@@ -1,4 +1,4 @@
-// What the four operations may be told, and what they say of themselves.
+// Options and results of the four operations.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace tilewise::inline api {
 
-/// How numbers travel between ranks. Each operation takes those that suit it and says so where it refuses one; `none`
+/// How numbers travel between ranks. Each operation accepts some of them, and a refusal lists these; `none`
 /// leaves the choice to it.
 using Exchange = mpi::ExchangeKind;
 

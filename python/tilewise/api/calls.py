@@ -4,10 +4,9 @@
     record = tilewise.multiply("A.npy", b, out="C.npy", ranks=4, memory="4GiB")
 
 Options are the flags of the command, with `_` for `-`. Each call runs ranks in processes of its own, so that
-it may be made in threads, and in programs that use MPI themselves. UsageError, RunError and VerificationError
-say what went wrong, and what the command would warn of is a TilewiseWarning; a KeyboardInterrupt arrives when
-all ranks are gone. With `each=0` they work on every
-slice of a stack of matrices.
+it may be made in threads, and in programs that use MPI themselves. UsageError, RunError, VerificationError
+and Stopped have the message of the command, and its warnings are TilewiseWarnings; a KeyboardInterrupt
+arrives when all ranks are gone. With `each=0` they work on every slice of a stack of matrices.
 """
 
 from __future__ import annotations

@@ -122,8 +122,8 @@ def run(command: str, *arguments: Any, out: Any = None, timeout: float | None = 
     `arguments` are its positions, names of files or words; `out` is `--output`. Every other flag goes by its
     name, with `_` for `-`: `ranks=4`, `sync=True`, `hint=["a=1", "b=2"]`, `grid=(2, 3)`, `rows=slice(5)`, of
     `measure` also `bytes=[8, 64]`; None and False are not said. Returns a JobRecord, or of `measure` a
-    MeasurementRecord. Raises UsageError, RunError or VerificationError with the words of the command, and its
-    warnings are TilewiseWarnings; a KeyboardInterrupt first ends all ranks.
+    MeasurementRecord. Raises UsageError, RunError, VerificationError or Stopped with the words of the
+    command, and its warnings are TilewiseWarnings; a KeyboardInterrupt first ends all ranks.
     """
     if not isinstance(command, str):
         raise UsageError(f"tilewise.run expects the name of a command first, not {command!r}")

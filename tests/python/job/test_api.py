@@ -15,6 +15,7 @@ import tilewise as package
 from conftest import Tilewise, mpiexec, wait_for
 from studies import Runner, run
 from tilewise.base.errors import RunError, UsageError, VerificationError
+from tilewise.engine.child import Ended
 from tilewise.launch.record import Record
 
 CALLING = str(Path(__file__).parents[1] / "calling.py")
@@ -63,6 +64,14 @@ def test_it_is_shown_escaped(there: Tilewise) -> None:
     parser = Balance()
     parser.feed(shown)
     assert parser.depth == 0
+
+
+def test_a_job_that_stopped_in_time_is_no_failure() -> None:
+    errors = "tilewise: the job has ended in time\n  try: tilewise transpose A.npy -o B.npy --resume\n"
+    with pytest.raises(package.Stopped) as caught:
+        Ended(exit_code=4, output=b"", errors=errors, seconds=1.0).fail()
+    assert caught.value.message == "the job has ended in time"
+    assert caught.value.advice == "tilewise transpose A.npy -o B.npy --resume"
 
 
 @pytest.mark.parametrize(
