@@ -24,7 +24,7 @@ class JobOptions(TypedDict, total=False):
     io: str
     # Process grid: PxQ.
     grid: str | tuple[int, int]
-    # How an uneven division is dealt out: spread over the parts, or all in the last one.
+    # Place of the remainder of an uneven division: spread over the parts, or all in the last one.
     remainder: str
     # Arithmetic kernel; plain: the reference loops.
     kernel: str
@@ -42,11 +42,11 @@ class JobOptions(TypedDict, total=False):
     sync: bool
     # Skip N lines at the top of a text.
     header_rows: int
-    # What separates the numbers of a text: ';', '|', tab, …; or READ:WRITE.
+    # Separator of the numbers in a text: ';', '|', tab, …; or READ:WRITE.
     separator: str
     # Decimal mark of a text: point or comma; or READ:WRITE.
     decimal: str
-    # Word that a text has for nan, such as NA; empty fields too.
+    # Word for missing numbers in a text, such as NA; empty fields too.
     missing: str | Sequence[str]
     # Memory limit for all ranks on a node, such as 4GiB.
     memory: str | int
@@ -71,7 +71,7 @@ class JobOptions(TypedDict, total=False):
     resume: bool
     # Retry automatically, up to N times.
     retries: int
-    # If a rank dies, the others continue, if the MPI library can.
+    # Continue without ranks that die, if the MPI library can.
     survive: bool
     # Stop before this limit, with exit code 4 and a checkpoint for --resume: 90s, 30min, 2h.
     time_limit: float
@@ -90,11 +90,11 @@ class MultiplyOptions(JobOptions, total=False):
     # Error that an element may have, relative to A's longest row times B's longest column: allows
     # Strassen's product where its bound is below.
     tolerance: float
-    # What an array with one dimension is.
+    # Meaning of an array with one dimension.
     as_: str
-    # Do it for every slice along this axis of a stack of matrices; 0,1 along several.
+    # Process every slice along this axis of a stack of matrices; 0,1 along several.
     each: int | str | Sequence[int]
-    # With --each: apart, each rank does slices of its own; together, all ranks work on each.
+    # With --each: apart, each rank takes its own slices; together, all ranks share each slice.
     slices: str
 
 class TransposeOptions(JobOptions, total=False):
@@ -106,11 +106,11 @@ class TransposeOptions(JobOptions, total=False):
     root_write: str
     # staged: a rank takes the next tile when it is idle, or has its own from the start.
     tiles: str
-    # What an array with one dimension is.
+    # Meaning of an array with one dimension.
     as_: str
-    # Do it for every slice along this axis of a stack of matrices; 0,1 along several.
+    # Process every slice along this axis of a stack of matrices; 0,1 along several.
     each: int | str | Sequence[int]
-    # With --each: apart, each rank does slices of its own; together, all ranks work on each.
+    # With --each: apart, each rank takes its own slices; together, all ranks share each slice.
     slices: str
 
 class StencilOptions(JobOptions, total=False):
@@ -139,19 +139,19 @@ class StencilOptions(JobOptions, total=False):
     depth: int
     # packed: copied into one message; datatype: packed by MPI; elementwise: one per element.
     halo: str
-    # Let MPI say which rank has which block (MPI_Cart_create with reordering).
+    # Let MPI choose the block of each rank (MPI_Cart_create with reordering).
     reorder: bool
-    # What an array with one dimension is.
+    # Meaning of an array with one dimension.
     as_: str
-    # Do it for every slice along this axis of a stack of matrices; 0,1 along several.
+    # Process every slice along this axis of a stack of matrices; 0,1 along several.
     each: int | str | Sequence[int]
-    # With --each: apart, each rank does slices of its own; together, all ranks work on each.
+    # With --each: apart, each rank takes its own slices; together, all ranks share each slice.
     slices: str
 
 class SvdOptions(JobOptions, total=False):
     # Compute only the N largest singular values.
     components: int
-    # Compute the fewest that hold this share of the squared Frobenius norm, such as 0.99.
+    # Compute the fewest components with this share of the squared Frobenius norm, such as 0.99.
     energy: float
     # Also write US.npy: U times diag(s).
     scaled: bool
@@ -176,11 +176,11 @@ class SvdOptions(JobOptions, total=False):
     oversample: int
     # randomized: seed of the random numbers.
     seed: int
-    # What an array with one dimension is.
+    # Meaning of an array with one dimension.
     as_: str
-    # Do it for every slice along this axis of a stack of matrices; 0,1 along several.
+    # Process every slice along this axis of a stack of matrices; 0,1 along several.
     each: int | str | Sequence[int]
-    # With --each: apart, each rank does slices of its own; together, all ranks work on each.
+    # With --each: apart, each rank takes its own slices; together, all ranks share each slice.
     slices: str
 
 class ConvertOptions(JobOptions, total=False):
@@ -196,11 +196,11 @@ class ConvertOptions(JobOptions, total=False):
     order: str
     # Begin text output with a line: rows columns.
     header: bool
-    # What an array with one dimension is.
+    # Meaning of an array with one dimension.
     as_: str
-    # Do it for every slice along this axis of a stack of matrices; 0,1 along several.
+    # Process every slice along this axis of a stack of matrices; 0,1 along several.
     each: int | str | Sequence[int]
-    # With --each: apart, each rank does slices of its own; together, all ranks work on each.
+    # With --each: apart, each rank takes its own slices; together, all ranks share each slice.
     slices: str
 
 class GenerateOptions(JobOptions, total=False):
@@ -208,7 +208,7 @@ class GenerateOptions(JobOptions, total=False):
     shape: Required[str | tuple[int, int]]
     # Data type: float32, int32, …
     dtype: str
-    # What the matrix holds.
+    # Contents of the matrix.
     kind: str
     # C: row by row; F: column by column.
     order: str
@@ -218,11 +218,11 @@ class GenerateOptions(JobOptions, total=False):
     seed: int
 
 class NormOptions(JobOptions, total=False):
-    # What an array with one dimension is.
+    # Meaning of an array with one dimension.
     as_: str
-    # Do it for every slice along this axis of a stack of matrices; 0,1 along several.
+    # Process every slice along this axis of a stack of matrices; 0,1 along several.
     each: int | str | Sequence[int]
-    # With --each: apart, each rank does slices of its own; together, all ranks work on each.
+    # With --each: apart, each rank takes its own slices; together, all ranks share each slice.
     slices: str
 
 class MeasureOptions(TypedDict, total=False):

@@ -45,7 +45,7 @@ class InfoFlags(TextFlags, frozen=True, kw_only=True):
         False
     )
     json: Annotated[
-        str | None, Flag("File for the same as JSON; - for standard output.", SHOW, value=JSON, stream=True)
+        str | None, Flag("File for the same in JSON; - for standard output.", SHOW, value=JSON, stream=True)
     ] = None
 
 

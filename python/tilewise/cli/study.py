@@ -66,7 +66,7 @@ class StudyShowFlags(Flags, frozen=True, kw_only=True):
     """
 
     name: Annotated[str, Flag("A built-in study, a TOML file, or a results folder.", value=STUDY, place=True)]
-    scale: Annotated[str, Flag("Its size.", choices=SCALES)] = "default"
+    scale: Annotated[str, Flag("Size of the study.", choices=SCALES)] = "default"
 
 
 class StudyCompareFlags(Flags, frozen=True, kw_only=True):

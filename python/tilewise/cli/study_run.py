@@ -46,7 +46,7 @@ class StudyRunFlags(Flags, frozen=True, kw_only=True):
     """
 
     name: Annotated[str, Flag("A built-in study, or a TOML file.", value=STUDY, place=True)]
-    scale: Annotated[str, Flag("Its size.", choices=SCALES)] = "default"
+    scale: Annotated[str, Flag("Size of the study.", choices=SCALES)] = "default"
     only: Annotated[
         tuple[str, ...],
         Flag("Only points with these values of an axis: AXIS=VALUE[,VALUE…].", value=Value("K=V[,V…]")),

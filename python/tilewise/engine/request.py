@@ -40,9 +40,7 @@ class Request(Flags, frozen=True, kw_only=True):
         Flag("Resume an interrupted run, or start over.", HOW),
     ] = False
     retries: Annotated[int, Flag("Retry automatically, up to N times.", HOW, least=0)] = 0
-    survive: Annotated[bool, Flag("If a rank dies, the others continue, if the MPI library can.", HOW)] = (
-        False
-    )
+    survive: Annotated[bool, Flag("Continue without ranks that die, if the MPI library can.", HOW)] = False
     time_limit: Annotated[
         float | None,
         Flag(

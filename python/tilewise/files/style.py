@@ -86,7 +86,7 @@ def _marks(word: str, flag: str) -> MarkPair:
 
 HEADER_ROWS = Flag("Skip N lines at the top of a text.", HOW, least=0, default="column names are found")
 SEPARATOR = Flag(
-    "What separates the numbers of a text: ';', '|', tab, …; or READ:WRITE.",
+    "Separator of the numbers in a text: ';', '|', tab, …; or READ:WRITE.",
     HOW,
     value=Value("C"),
     default="found",
@@ -100,7 +100,7 @@ DECIMAL = Flag(
     parse=parse_decimal,
 )
 MISSING = Flag(
-    "Word that a text has for nan, such as NA; empty fields too.",
+    "Word for missing numbers in a text, such as NA; empty fields too.",
     HOW,
     value=Value("WORD"),
     parse=parse_missing,

@@ -49,7 +49,7 @@ class Generate(Operation, frozen=True, kw_only=True):
             "Data type: float32, int32, …", value=Value("TYPE"), choices=ALL, parse=parse_dtype, common=True
         ),
     ] = "float64"
-    kind: Annotated[str, Flag("What the matrix holds.", choices=tuple(KINDS), common=True)] = "random"
+    kind: Annotated[str, Flag("Contents of the matrix.", choices=tuple(KINDS), common=True)] = "random"
     order: Annotated[str | None, ORDER] = None
     header: Annotated[bool, HEADER] = False
     seed: Annotated[int, Flag("Seed of the random numbers.", least=0, most=SEED_MAX)] = 0

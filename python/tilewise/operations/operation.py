@@ -154,12 +154,12 @@ class OfOneInput(Operation, frozen=True, kw_only=True):
         Flag("The matrix: a path, FILE:MEMBER, or random:…", value=MATRIX, place=True),
     ]
 
-    as_: Annotated[str, Flag("What an array with one dimension is.", choices=("column", "row"))] = "column"
+    as_: Annotated[str, Flag("Meaning of an array with one dimension.", choices=("column", "row"))] = "column"
 
     each: Annotated[
         tuple[int, ...],
         Flag(
-            "Do it for every slice along this axis of a stack of matrices; 0,1 along several.",
+            "Process every slice along this axis of a stack of matrices; 0,1 along several.",
             value=Value("AXIS"),
             parse=parse_axes,
             default="one matrix",
@@ -168,7 +168,7 @@ class OfOneInput(Operation, frozen=True, kw_only=True):
     slices: Annotated[
         str,
         Flag(
-            "With --each: apart, each rank does slices of its own; together, all ranks work on each.",
+            "With --each: apart, each rank takes its own slices; together, all ranks share each slice.",
             HOW,
             choices=("auto", "apart", "together"),
             needs="--each 0",

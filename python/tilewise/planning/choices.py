@@ -175,7 +175,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     remainder: Annotated[
         str,
         Flag(
-            "How an uneven division is dealt out: spread over the parts, or all in the last one.",
+            "Place of the remainder of an uneven division: spread over the parts, or all in the last one.",
             HOW,
             choices=_remainders,
         ),

@@ -144,7 +144,7 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
     ] = None
 
     reorder: Annotated[
-        bool, Flag("Let MPI say which rank has which block (MPI_Cart_create with reordering).", HOW)
+        bool, Flag("Let MPI choose the block of each rank (MPI_Cart_create with reordering).", HOW)
     ] = False
 
     def check(self) -> None:

@@ -115,7 +115,7 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
     energy: Annotated[
         float | None,
         Flag(
-            "Compute the fewest that hold this share of the squared Frobenius norm, such as 0.99.",
+            "Compute the fewest components with this share of the squared Frobenius norm, such as 0.99.",
             above=0,
             most=1,
             excludes={
