@@ -398,3 +398,13 @@ def test_filters_of_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with h5py.File(tmp_path / "b.h5", "w") as book:
         book.create_dataset("x", data=matrix, chunks=(4, 4), **plugin.Blosc())
     assert numpy.array_equal(loaded(tmp_path / "b.h5"), matrix)
+
+
+def test_the_memory_that_is_advised_for_a_product_of_chunks_suffices(tilewise: Tilewise) -> None:
+    with h5py.File(tilewise.folder / "a.h5", "w") as book:
+        book.create_dataset("x", shape=(4000, 1500), dtype="f8", chunks=(256, 256), compression="gzip")
+        book["x"][:, 0] = 1.0
+    for ranks in (1, 2):
+        words = ("plan", "multiply", "a.h5", "a.h5", "--transpose-a", "-o", "g.npy", "-n", ranks, "--memory")
+        advice = one_message(tilewise(*words, "40MiB"), 2).split("try: --memory ")[1].split(",")[0]
+        assert "of C stays in memory" in tilewise(*words, advice).stdout

@@ -180,7 +180,9 @@ def what_fits(options: Multiply, refused: Plan) -> str:
     left, right = refused.job.inputs
     verify = refused.job.verify
     strassen = options.kernel == "strassen" or options.tolerance is not None
-    variant = msgspec.structs.replace(refused.job.variant, read="positioned", write="positioned")
+    variant = msgspec.structs.replace(refused.job.variant, write="positioned")
+    if variant.read in ("mapped", "uncached"):  # chunks and tiles are read in their own way, with its buffers
+        variant = msgspec.structs.replace(variant, read="positioned")
     if strassen or verify == "serial" or not _streams(options, variant, (left, right)):
         return ""
     (m, k), n = left.shape, right.shape[1]
