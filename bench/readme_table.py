@@ -123,8 +123,8 @@ def origin(results: Results) -> str:
     machine = f"{first['cores']} cores of an {first['cpu']}, {memory}, {first['system']}"
     return (
         f"Measured on {on}: {machine}.\n"
-        "Below 1, tilewise is slower. Times are medians of alternating runs; brackets hold the 95 % interval of\n"
-        "the ratio."
+        "Below 1, tilewise is slower. Times are medians of alternating runs; brackets hold the 95 %\n"
+        "interval of the ratio."
     )
 
 
