@@ -20,7 +20,7 @@ from tilewise.engine.child import Ended
 from tilewise.lab.study import shipped
 from tilewise.operations import OPERATIONS, options_of
 from tilewise.operations.svd.options import ALGORITHMS as SVD
-from tilewise.planning.choices import CHECKPOINT_BEYOND, CHECKPOINT_EVERY
+from tilewise.planning.choices import CHECKPOINT_BEYOND, CHECKPOINT_EVERY, NO_PROOFS
 from tilewise.planning.names import BOTH_WAYS, EXCHANGES, IO
 from tilewise.planning.proof import WORTH
 
@@ -172,6 +172,16 @@ def test_only_the_algorithm_of_the_questions_has_checkpoints(
     named = re.findall(r"`(\w+)`", rows()["svd"][1])
 
     assert (planned(*words, "-n", "1") == 0) == (algorithm in named)
+
+
+def test_what_has_nothing_to_verify_is_said_to() -> None:
+    table = re.findall(r"^\| (\[`.+?) \| (.+?) \|", text_of("docs/reference/verification.md"), re.MULTILINE)
+    said = {name: default for cell, default in table for name in re.findall(r"`(\w+)`", cell)}
+
+    assert set(said) == set(OPERATIONS)
+    assert {name for name, default in said.items() if default == "nothing to verify"} == {
+        name for name in OPERATIONS if options_of(name).proofs == NO_PROOFS
+    }
 
 
 # A sentence with a number, the number, and pages that have it at least once.
