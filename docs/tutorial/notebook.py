@@ -114,8 +114,8 @@ facts["shape"], facts["dtype"], facts["statistics"]
 tilewise.transpose("A.npy", out="AT.npy", memory="64MiB", verify="fast", force=True)
 
 # %% [markdown]
-# So is a product, which streams past a tile of the result. A full decomposition cannot, and a request
-# that does not fit is refused before anything is written:
+# So is a product, which streams past a tile of the result. A full decomposition can only if one side of the
+# matrix is far longer than the other. This one does not fit, and is refused before anything is written:
 
 # %% tags=["raises-exception"]
 tilewise.svd("A.npy", out="full", memory="64MiB")

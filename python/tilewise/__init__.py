@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tilewise.api.run import run
     from tilewise.base.errors import (
         RunError,
+        Stopped,
         TilewiseError,
         TilewiseWarning,
         UsageError,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "RunError",
+    "Stopped",
     "TilewiseError",
     "TilewiseWarning",
     "UsageError",
@@ -58,6 +60,7 @@ _MODULES = {
     "tilewise.api.run": ("run",),
     "tilewise.base.errors": (
         "RunError",
+        "Stopped",
         "TilewiseError",
         "TilewiseWarning",
         "UsageError",

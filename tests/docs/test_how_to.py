@@ -18,6 +18,7 @@ PAGES = (
     "how-to/studies-on-a-cluster.md",
     "reference/svd.md",
     "tutorial/first-report.md",
+    "tutorial/tour.md",
 )
 ELSEWHERE = {
     "how-to/cluster-quickstart.md": "cluster/test_slurm_quickstart.py",

@@ -20,6 +20,7 @@ from tilewise.base.errors import (
     WARNING,
     Interrupted,
     RunError,
+    Stopped,
     TilewiseError,
     UsageError,
     VerificationError,
@@ -30,7 +31,7 @@ from tilewise.launch import environment, worker
 Hear = Callable[[str, float], None]  # a phase, and how much of it is done
 _TICK = 1.0  # seconds after which it is told once more, where nothing has changed: times go on
 _LEAVING = 60.0  # seconds in which a command that was asked to end removes what it has made
-_TYPES: tuple[type[TilewiseError], ...] = (UsageError, VerificationError, Interrupted)
+_TYPES: tuple[type[TilewiseError], ...] = (UsageError, VerificationError, Stopped, Interrupted)
 
 
 class Ended(msgspec.Struct, frozen=True):
