@@ -107,8 +107,8 @@ reports-simulated: simulator  ## reports 1, 2 and 3 on their own rank counts, si
 	cp build/reports-simulated/figures/plot-speedup.svg docs/pictures/reports-simulated.svg
 
 compilers: $(VENV)/.tools  ## the package by other compilers: COMPILERS="g++-13 clang++-19", else each clang++-N here
-	cmake --preset dev -DPython_EXECUTABLE=$(BIN)/python
-	$(BIN)/python tools/check_compilers.py build/dev $(BUILT:%=--built=%) $(COMPILERS)
+	cmake --preset compilers -DPython_EXECUTABLE=$(BIN)/python
+	$(BIN)/python tools/check_compilers.py build/compilers $(COMPILERS)
 
 lint: $(VENV)/.linters $(VENV)/.testers $(VENV)/.installed  ## formatting, types, floors
 	ruff check .

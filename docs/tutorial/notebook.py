@@ -114,8 +114,8 @@ facts["shape"], facts["dtype"], facts["statistics"]
 tilewise.transpose("A.npy", out="AT.npy", memory="64MiB", verify="fast", force=True)
 
 # %% [markdown]
-# A product streams past a tile of the result in the same way. A full decomposition does not, unless the
-# matrix is far longer than wide, and a request that does not fit is refused before anything is written:
+# A product streams past a tile of the result in the same way. A full decomposition does so only if
+# one side of the matrix is far longer than the other. This one does not fit and is refused:
 
 # %% tags=["raises-exception"]
 tilewise.svd("A.npy", out="full", memory="64MiB")

@@ -23,6 +23,7 @@ PAGES = (
     "how-to/teach-a-course.md",
     "reference/svd.md",
     "tutorial/first-report.md",
+    "tutorial/tour.md",
 )
 ELSEWHERE = {
     "how-to/on-a-cluster.md": "cluster/test_slurm_page.py",

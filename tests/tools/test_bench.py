@@ -93,7 +93,7 @@ def test_what_is_slower_is_said_first_and_the_worst_of_it() -> None:
 
 
 def shown(medians: dict[str, float], ratio: float, low: float, high: float) -> str:
-    """What the README says of a row: the last cell of its line."""
+    """The last cell of a row of the benchmarks' page."""
     line = readme_table.LINES[0]
     row = {"name": line.row, "medians": medians, "ratio": ratio, "low": low, "high": high}
     environment = {
@@ -107,7 +107,7 @@ def shown(medians: dict[str, float], ratio: float, low: float, high: float) -> s
     return readme_table.table(results).splitlines()[2].split(" | ")[-1]
 
 
-def test_the_readme_has_one_direction_and_two_digits() -> None:
+def test_figures_have_one_direction_and_two_digits() -> None:
     medians = {"tilewise": 4.0, "peer": 3.0}
 
     assert shown(medians, 4 / 3, 1.25, 1.6) == "**0.75** (0.62 – 0.80) |"  # our time over the peer's
