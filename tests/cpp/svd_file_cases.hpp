@@ -19,33 +19,35 @@ namespace tilewise::test::svd_files {
 
 using Numbers = std::vector<double>;
 
-inline std::size_t at(std::int64_t value) { return static_cast<std::size_t>(value); }
+inline std::size_t index_of(std::int64_t value) { return static_cast<std::size_t>(value); }
 
 /// A matrix, row by row.
-struct Dense {
+struct FileMatrix {
     std::int64_t rows = 0, columns = 0;
     Numbers numbers{};
 
-    double& operator()(std::int64_t i, std::int64_t j) { return numbers[at(i * columns + j)]; }
-    double operator()(std::int64_t i, std::int64_t j) const { return numbers[at(i * columns + j)]; }
+    double& operator()(std::int64_t i, std::int64_t j) { return numbers[index_of(i * columns + j)]; }
+    double operator()(std::int64_t i, std::int64_t j) const { return numbers[index_of(i * columns + j)]; }
 };
 
-struct Decomposed {
-    Dense u, vt;
+struct Factors {
+    FileMatrix u, vt;
     Numbers s;
 };
 
 /// Row by row A is Aᵀ column by column, and U and Vᵀ change places.
-inline Decomposed by_lapack(const Dense& a) {
+inline Factors by_lapack(const FileMatrix& a) {
     const std::int64_t k = std::min(a.rows, a.columns);
-    Decomposed d{{a.rows, k, Numbers(at(a.rows * k))}, {k, a.columns, Numbers(at(a.columns * k))}, Numbers(at(k))};
+    Factors d{{a.rows, k, Numbers(index_of(a.rows * k))},
+              {k, a.columns, Numbers(index_of(a.columns * k))},
+              Numbers(index_of(k))};
     Numbers copy = a.numbers;
     kernel::gesdd(a.columns, a.rows, copy.data(), a.columns, d.s.data(), d.vt.numbers.data(), d.u.numbers.data(), 1);
     return d;
 }
 
-inline Dense normal_matrix(std::int64_t rows, std::int64_t columns) {
-    Dense a{rows, columns, {}};
+inline FileMatrix normal_matrix(std::int64_t rows, std::int64_t columns) {
+    FileMatrix a{rows, columns, {}};
     for (std::int64_t i = 0; i < rows; ++i) {
         for (std::int64_t j = 0; j < columns; ++j) {
             a.numbers.push_back(
@@ -56,9 +58,9 @@ inline Dense normal_matrix(std::int64_t rows, std::int64_t columns) {
 }
 
 /// With these singular values.
-inline Dense matrix_of(std::int64_t rows, std::int64_t columns, double (*sigma)(std::int64_t)) {
-    const Decomposed d = by_lapack(normal_matrix(rows, columns));
-    Dense a{rows, columns, Numbers(at(rows * columns))};
+inline FileMatrix matrix_of(std::int64_t rows, std::int64_t columns, double (*sigma)(std::int64_t)) {
+    const Factors d = by_lapack(normal_matrix(rows, columns));
+    FileMatrix a{rows, columns, Numbers(index_of(rows * columns))};
     for (std::int64_t i = 0; i < rows; ++i) {
         for (std::int64_t j = 0; j < columns; ++j) {
             for (std::int64_t k = 0; k < std::ssize(d.s); ++k) {
@@ -75,7 +77,7 @@ inline double slow(std::int64_t k) { return 1.0 / static_cast<double>(1 + k); }
 /// Files of one matrix and its decomposition.
 struct Case {
     const mpi::Communicator& comm;
-    Dense a;
+    FileMatrix a;
     Dtype input, output;
     std::int64_t count;
     Scratch a_file, u_file, s_file, vt_file;
@@ -84,7 +86,7 @@ struct Case {
     svd::Options options{};
     int threads = 1;
 
-    Case(const mpi::Communicator& c, const Dense& matrix, std::int64_t components, Dtype dtype = Dtype::float64,
+    Case(const mpi::Communicator& c, const FileMatrix& matrix, std::int64_t components, Dtype dtype = Dtype::float64,
          bool by_columns = false)
         : comm(c),
           a(matrix),
@@ -103,7 +105,7 @@ struct Case {
         options.algorithm = svd::AlgorithmKind::randomized;
         options.components = count;
         options.verify = Verify::fast;
-        std::vector<std::byte> bytes(at(region.bytes()));
+        std::vector<std::byte> bytes(index_of(region.bytes()));
         Numbers in_order;
         for (std::int64_t i = 0; i < region.stored_rows(); ++i) {
             for (std::int64_t j = 0; j < region.stored_columns(); ++j) {
@@ -117,14 +119,14 @@ struct Case {
                         false, std::ssize(in_order));
         for (std::int64_t i = 0; i < region.stored_rows(); ++i) {
             for (std::int64_t j = 0; j < region.stored_columns(); ++j) {
-                (by_columns ? a(j, i) : a(i, j)) = in_order[at(i * region.stored_columns() + j)];
+                (by_columns ? a(j, i) : a(i, j)) = in_order[index_of(i * region.stored_columns() + j)];
             }
         }
         if (comm.rank() == 0) {
             std::ofstream(region.path, std::ios::binary)
                 .write(reinterpret_cast<const char*>(bytes.data()), region.bytes());
             for (const io::Region* file : {&files.s, &*files.u, &*files.vt}) {
-                std::ofstream(file->path, std::ios::binary) << std::string(at(file->bytes()), '?');
+                std::ofstream(file->path, std::ios::binary) << std::string(index_of(file->bytes()), '?');
             }
         }
         comm.barrier();
@@ -159,24 +161,24 @@ struct Case {
         });
     }
 
-    Dense contents(const io::Region& file) const {
-        std::string bytes(at(file.bytes()), '\0');
+    FileMatrix contents(const io::Region& file) const {
+        std::string bytes(index_of(file.bytes()), '\0');
         std::ifstream(file.path, std::ios::binary).read(bytes.data(), file.bytes());
-        Dense found{file.rows, file.columns, Numbers(at(file.rows * file.columns))};
+        FileMatrix found{file.rows, file.columns, Numbers(index_of(file.rows * file.columns))};
         kernel::convert(reinterpret_cast<const std::byte*>(bytes.data()), file.dtype, false,
                         reinterpret_cast<std::byte*>(found.numbers.data()), Dtype::float64, false,
                         std::ssize(found.numbers));
         return found;
     }
-    Decomposed result() const { return {contents(*files.u), contents(*files.vt), contents(files.s).numbers}; }
+    Factors result() const { return {contents(*files.u), contents(*files.vt), contents(files.s).numbers}; }
 
     /// Rank 0 changes a file behind everybody's back.
     template <class F> void change(const io::Region& file, F f) const {
         comm.barrier();
         if (comm.rank() == 0) {
-            Dense numbers = contents(file);
+            FileMatrix numbers = contents(file);
             f(numbers);
-            std::vector<char> bytes(at(file.bytes()));
+            std::vector<char> bytes(index_of(file.bytes()));
             kernel::convert(reinterpret_cast<const std::byte*>(numbers.numbers.data()), Dtype::float64, false,
                             reinterpret_cast<std::byte*>(bytes.data()), file.dtype, false, std::ssize(numbers.numbers));
             std::ofstream(file.path, std::ios::binary).write(bytes.data(), file.bytes());
@@ -189,7 +191,7 @@ struct Case {
     }
 };
 
-inline double distance_to_identity(const Dense& q, bool rows) {
+inline double distance_to_identity(const FileMatrix& q, bool rows) {
     double most = 0;
     const std::int64_t count = rows ? q.rows : q.columns, length = rows ? q.columns : q.rows;
     for (std::int64_t i = 0; i < count; ++i) {
@@ -204,13 +206,13 @@ inline double distance_to_identity(const Dense& q, bool rows) {
     return most;
 }
 
-inline double relative_error(const Dense& a, const Decomposed& d) {
+inline double relative_error(const FileMatrix& a, const Factors& d) {
     double error = 0, all = 0;
     for (std::int64_t i = 0; i < a.rows; ++i) {
         for (std::int64_t j = 0; j < a.columns; ++j) {
             double gap = a(i, j);
             for (std::int64_t k = 0; k < std::ssize(d.s); ++k) {
-                gap -= d.u(i, k) * d.s[at(k)] * d.vt(k, j);
+                gap -= d.u(i, k) * d.s[index_of(k)] * d.vt(k, j);
             }
             error += gap * gap;
             all += a(i, j) * a(i, j);
@@ -223,13 +225,13 @@ inline double relative_error(const Dense& a, const Decomposed& d) {
 inline double tail(const Numbers& s, std::int64_t count) {
     double rest = 0, all = 0;
     for (std::int64_t k = 0; k < std::ssize(s); ++k) {
-        all += s[at(k)] * s[at(k)];
-        rest += k < count ? 0 : s[at(k)] * s[at(k)];
+        all += s[index_of(k)] * s[index_of(k)];
+        rest += k < count ? 0 : s[index_of(k)] * s[index_of(k)];
     }
     return std::sqrt(rest / all);
 }
 
-inline void check_signs(const Dense& u) {
+inline void check_signs(const FileMatrix& u) {
     for (std::int64_t j = 0; j < u.columns; ++j) {
         double most = 0;
         for (std::int64_t i = 0; i < u.rows; ++i) {

@@ -122,11 +122,11 @@ void fail_everywhere(const mpi::Communicator& comm, const Operation& operation) 
 }
 
 /// A matrix of float64 in a file of its own; its numbers are made where `kind` names a generator.
-struct File {
+struct MadeFile {
     Scratch scratch;
     io::Region region;
 
-    File(const mpi::Communicator& comm, const std::string& ending, std::int64_t rows, std::int64_t columns)
+    MadeFile(const mpi::Communicator& comm, const std::string& ending, std::int64_t rows, std::int64_t columns)
         : scratch(comm, ending) {
         region.path = region.name = scratch.path;
         region.rows = rows;
@@ -139,7 +139,7 @@ struct File {
         comm.barrier();
     }
 
-    File& fill(const mpi::Communicator& comm) {
+    MadeFile& fill(const mpi::Communicator& comm) {
         io::Region made = region;
         made.path.clear();
         made.generator = "normal";
@@ -158,10 +158,10 @@ TEST_CASE("errors: every operation fails alike on all ranks in every step, and c
     if (comm.size() != 3) {
         return;  // three ranks have a middle one, and make grids that are not square
     }
-    File a(comm, ".a", 24, 18), b(comm, ".b", 18, 21), c(comm, ".c", 24, 21), transposed(comm, ".t", 18, 24),
+    MadeFile a(comm, ".a", 24, 18), b(comm, ".b", 18, 21), c(comm, ".c", 24, 21), transposed(comm, ".t", 18, 24),
         same(comm, ".s", 24, 18), tall(comm, ".tall", 60, 6);
-    File u(comm, ".u", 24, 18), s(comm, ".sigma", 1, 18), vt(comm, ".vt", 18, 18);
-    for (File* input : {&a, &b, &tall}) {
+    MadeFile u(comm, ".u", 24, 18), s(comm, ".sigma", 1, 18), vt(comm, ".vt", 18, 18);
+    for (MadeFile* input : {&a, &b, &tall}) {
         input->fill(comm);
     }
     const auto multiply = [&](const char* exchange, const char* io, grid::Grid grid) {

@@ -39,7 +39,7 @@ void check_layout(const Layout& layout, Remainder remainder) {
     for (int rank = 0; rank < layout.size(); ++rank) {
         const int first = layout.layer(rank) * layout.grid().size();
         std::vector<int> k_seen(static_cast<std::size_t>(s.k));
-        for (const Step& step : layout.steps(rank)) {
+        for (const tilewise::grid::Step& step : layout.steps(rank)) {
             const Block a = layout.a(first + step.a_owner), b = layout.b(first + step.b_owner);
             CHECK(a.rows == layout.c(rank).rows);
             CHECK(b.columns == layout.c(rank).columns);

@@ -22,12 +22,12 @@ namespace {
 constexpr std::int64_t rows = 37, columns = 23;
 
 /// A part file, and a folder for its journal.
-struct Part {
+struct PartFile {
     Scratch file;
     Scratch folder;
     io::Region region;
 
-    explicit Part(const mpi::Communicator& comm) : file(comm, "-part"), folder(comm, "-journal") {
+    explicit PartFile(const mpi::Communicator& comm) : file(comm, "-part"), folder(comm, "-journal") {
         std::vector<std::int32_t> values(rows * columns);
         std::iota(values.begin(), values.end(), 0);
         file.fill(12, values);
@@ -42,14 +42,14 @@ struct Part {
         region.columns = columns;
         region.dtype = Dtype::int32;
     }
-    ~Part() {
+    ~PartFile() {
         folder.comm.barrier();
         if (folder.comm.rank() == 0) {
             std::filesystem::remove_all(folder.path);
         }
     }
-    Part(const Part&) = delete;
-    Part& operator=(const Part&) = delete;
+    PartFile(const PartFile&) = delete;
+    PartFile& operator=(const PartFile&) = delete;
 
     /// What the file holds there.
     std::vector<std::int32_t> values(const grid::Block& block) const {
@@ -97,7 +97,7 @@ TEST_CASE("a journal holds the tiles that were written down, and no others") {
     Ledger ledger;
     ledger.start(Phase::output, false, {});
     Context context{comm, ledger};
-    const Part part(comm);
+    const PartFile part(comm);
     {
         io::Journal journal(context, part.region, {part.folder.path, 0, false, {}});
         CHECK_FALSE(journal.stop_asked());
@@ -126,7 +126,7 @@ TEST_CASE("what is not what was written, or is beyond the matrix, is not held") 
     Ledger ledger;
     ledger.start(Phase::output, false, {});
     Context context{comm, ledger};
-    const Part part(comm);
+    const PartFile part(comm);
     {
         io::Journal journal(context, part.region, {part.folder.path, 0, false, {}});
         if (comm.rank() == 0) {
@@ -156,7 +156,7 @@ TEST_CASE("halves of a tile by two starts are no tile") {
     Ledger ledger;
     ledger.start(Phase::output, false, {});
     Context context{comm, ledger};
-    const Part part(comm);
+    const PartFile part(comm);
     const grid::Block upper{{0, 5}, {0, 8}}, lower{{5, 10}, {0, 8}};
     for (const int start : {0, 1}) {
         io::Journal journal(context, part.region, {part.folder.path, start, false, {}});
@@ -178,7 +178,7 @@ namespace {
 
 /// Two files of the same size, and a folder.
 struct Slots {
-    Part even, odd;
+    PartFile even, odd;
 
     explicit Slots(const mpi::Communicator& comm) : even(comm), odd(comm) {}
     io::CheckpointOptions options(int start, std::vector<io::Saved> saved = {}) const {
@@ -188,7 +188,7 @@ struct Slots {
 };
 
 /// Keeps a state of which every rank has every so many rows; the file of the slot, `part`, is left as it is.
-void keep(const Context& context, io::Checkpoints& checkpoints, const Part& part, std::int64_t version) {
+void keep(const Context& context, io::Checkpoints& checkpoints, const PartFile& part, std::int64_t version) {
     for (std::int64_t row = context.comm.rank(); row < rows; row += context.comm.size()) {
         const grid::Block block{{row, row + 1}, {0, columns}};
         const auto values = part.values(block);

@@ -317,7 +317,7 @@ TEST_CASE("measure: what cannot be a collective is refused alike on all ranks") 
 
 TEST_CASE("measure: samples end when there are enough, and every rank takes the same number") {
     Job job;
-    const auto taken_with = [&](const Stop& stop, const Sample& sample) {
+    const auto taken_with = [&](const Stop& stop, const measure::Sample& sample) {
         int taken = 0, warm = 0;
         const auto series = take_samples(job.comm, stop, {"a", "b"}, [&](int n) {
             ++(n < 0 ? warm : taken);

@@ -10,6 +10,7 @@
 #include <limits>
 #include <string>
 
+#include "text_plain.hpp"
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/text/number.hpp"
 
@@ -46,13 +47,6 @@ void check_halfway(long double low, long double high) {
     for (const long double point : {middle, std::nextafter(middle, 0.0L), std::nextafter(middle, 2 * middle)}) {
         check_text(printed("%.1200Le", point));
     }
-}
-
-std::size_t digits_in(const std::string& text) {
-    std::string digits = text.substr(0, text.find('e'));
-    std::erase_if(digits, [](char c) { return c < '0' || c > '9'; });
-    const std::size_t first = digits.find_first_not_of('0'), last = digits.find_last_not_of('0');
-    return first == std::string::npos ? 0 : last - first + 1;
 }
 
 }  // namespace

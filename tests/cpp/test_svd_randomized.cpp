@@ -14,7 +14,7 @@ namespace {
 
 /// All that holds for any matrix; `exact`: iterated until every component is within the tolerance, not just so often.
 void check_result(const Case& c, const svd::Outcome& outcome, bool exact) {
-    const Decomposed found = c.result(), wanted = by_lapack(c.a);
+    const Factors found = c.result(), wanted = by_lapack(c.a);
     const svd::Diagnostics& diagnostics = outcome.diagnostics;
     const double scale = wanted.s.front() > 0 ? wanted.s.front() : 1, rounding = 50 * c.epsilon();
     CHECK(distance_to_identity(found.u, false) < (c.output == Dtype::float32 ? 2e-6 : 1e-13));
@@ -22,10 +22,12 @@ void check_result(const Case& c, const svd::Outcome& outcome, bool exact) {
     REQUIRE(std::ssize(diagnostics.residuals) == c.count);
     for (std::int64_t k = 0; k < c.count; ++k) {
         CAPTURE(k);
-        CHECK(found.s[at(k)] <= wanted.s[at(k)] + rounding * scale);
-        CHECK(found.s[at(k)] >=
-              wanted.s[at(k)] - (exact ? 1e-8 * wanted.s[at(k)] : diagnostics.residuals[at(k)]) - rounding * scale);
-        CHECK(diagnostics.residuals[at(k)] <= (exact ? diagnostics.tolerance : 1) * wanted.s[at(k)] + rounding * scale);
+        CHECK(found.s[index_of(k)] <= wanted.s[index_of(k)] + rounding * scale);
+        CHECK(found.s[index_of(k)] >= wanted.s[index_of(k)] -
+                                          (exact ? 1e-8 * wanted.s[index_of(k)] : diagnostics.residuals[index_of(k)]) -
+                                          rounding * scale);
+        CHECK(diagnostics.residuals[index_of(k)] <=
+              (exact ? diagnostics.tolerance : 1) * wanted.s[index_of(k)] + rounding * scale);
     }
     check_signs(found.u);
     const double error = relative_error(c.a, found), least = tail(wanted.s, c.count);
@@ -159,7 +161,7 @@ TEST_CASE("the fewest components that have a share of the matrix, by every algor
                                        {matrix_of(50, 80, slow), 0.95},
                                        {matrix_of(40, 30, halves), 0.999999},
                                        {matrix_of(40, 30, slow), 1.0},
-                                       {Dense{9, 13, Numbers(9 * 13)}, 0.5}}) {
+                                       {FileMatrix{9, 13, Numbers(9 * 13)}, 0.5}}) {
             if (comm.size() > 2 && share != 0.95) {  // ranks that share cores are slow
                 continue;
             }
@@ -181,7 +183,7 @@ TEST_CASE("the fewest components that have a share of the matrix, by every algor
             CHECK(outcome.verification->passed);
             const Numbers found = c.contents(c.files.s).numbers;
             for (std::int64_t k = 0; k < outcome.diagnostics.components; ++k) {
-                CHECK(found[at(k)] == doctest::Approx(wanted[at(k)]).epsilon(1e-10));
+                CHECK(found[index_of(k)] == doctest::Approx(wanted[index_of(k)]).epsilon(1e-10));
             }
         }
     }
@@ -203,7 +205,7 @@ TEST_CASE("randomized: rank-deficient and zero matrices keep orthonormal vectors
         outcome = more.run();
         check_result(more, outcome, true);
         CHECK(outcome.diagnostics.rank == 4);
-        Case zero(comm, Dense{9, 13, Numbers(9 * 13)}, 3, dtype);
+        Case zero(comm, FileMatrix{9, 13, Numbers(9 * 13)}, 3, dtype);
         outcome = zero.run();
         CHECK(distance_to_identity(zero.result().u, false) < zero.epsilon() * 10);
         CHECK(distance_to_identity(zero.result().vt, true) < zero.epsilon() * 10);
@@ -218,7 +220,7 @@ TEST_CASE("randomized: numbers whose squares have no place in their type") {
     for (const auto& [dtype, factor] :
          {std::pair{Dtype::float64, 1e200}, std::pair{Dtype::float64, 1e140}, std::pair{Dtype::float64, 1e-90},
           std::pair{Dtype::float64, 1e-250}, std::pair{Dtype::float32, 1e30}, std::pair{Dtype::float32, 1e-31}}) {
-        Dense a = matrix_of(50, 20, halves);
+        FileMatrix a = matrix_of(50, 20, halves);
         for (double& value : a.numbers) {
             value *= factor;
         }
@@ -227,7 +229,7 @@ TEST_CASE("randomized: numbers whose squares have no place in their type") {
         const svd::Outcome outcome = c.run();
         const Numbers wanted = by_lapack(c.a).s;
         for (std::int64_t k = 0; k < 4; ++k) {
-            CHECK(c.result().s[at(k)] == doctest::Approx(wanted[at(k)]).epsilon(1e-5));
+            CHECK(c.result().s[index_of(k)] == doctest::Approx(wanted[index_of(k)]).epsilon(1e-5));
         }
         CHECK(outcome.verification->passed);
         CHECK(outcome.diagnostics.reads <= 7);
@@ -237,7 +239,7 @@ TEST_CASE("randomized: numbers whose squares have no place in their type") {
 
 TEST_CASE("randomized: any file that can be read: integers, made, other ways to read; values alone") {
     const mpi::Communicator comm(MPI_COMM_WORLD);
-    Dense integers = normal_matrix(70, 26);
+    FileMatrix integers = normal_matrix(70, 26);
     for (double& value : integers.numbers) {
         value = std::round(20 * value);
     }
@@ -277,7 +279,7 @@ TEST_CASE("randomized: any file that can be read: integers, made, other ways to 
     values.files.vt.reset();
     values.options.values_only = true;
     CHECK(values.run().verification->passed);
-    values.change(values.files.s, [](Dense& s) { s(0, 0) *= 1.01; });
+    values.change(values.files.s, [](FileMatrix& s) { s(0, 0) *= 1.01; });
     CHECK(values.proof(Verify::serial).passed == false);
 }
 
@@ -285,7 +287,7 @@ TEST_CASE("randomized: what is not finite is named, first in row-major order") {
     const mpi::Communicator comm(MPI_COMM_WORLD);
     for (const bool by_columns : {false, true}) {
         for (const auto& [rows, columns] : {std::pair<std::int64_t, std::int64_t>{60, 20}, {20, 60}}) {
-            Dense a = normal_matrix(rows, columns);
+            FileMatrix a = normal_matrix(rows, columns);
             a(17, 3) = -infinity;
             a(15, 19) = std::numeric_limits<double>::quiet_NaN();
             a(16, 0) = infinity;
@@ -304,7 +306,7 @@ TEST_CASE("randomized: more components than there are is refused; runs repeat to
     Case d(comm, matrix_of(200, 40, slow), 6);
     d.threads = 2;
     d.run();
-    const Decomposed before = d.result();
+    const Factors before = d.result();
     d.options.repeat = 2;
     d.options.warmup = 1;
     CHECK(d.run().samples.size() == 2);
@@ -319,36 +321,37 @@ TEST_CASE("the proof finds wrong elements, values, orders and pairs") {
              {std::array<std::int64_t, 3>{70, 30, 6}, std::array<std::int64_t, 3>{20, 64, 20}}) {
             Case c(comm, matrix_of(rows, columns, slow), count, dtype);
             CHECK(c.run().verification->passed);
-            const Decomposed right = c.result();
-            const auto refused = [&](const io::Region& file, const Dense& as_it_was, auto change) {
+            const Factors right = c.result();
+            const auto refused = [&](const io::Region& file, const FileMatrix& as_it_was, auto change) {
                 c.change(file, change);
                 CHECK_FALSE(c.proof(Verify::fast).passed);
                 CHECK_FALSE(c.proof(Verify::serial).passed);
-                c.change(file, [&](Dense& numbers) { numbers = as_it_was; });
+                c.change(file, [&](FileMatrix& numbers) { numbers = as_it_was; });
                 CHECK(c.proof(Verify::fast).passed);
             };
-            const Dense s{1, count, right.s};
-            refused(*c.files.u, right.u, [](Dense& u) { u(u.rows - 1, u.columns - 1) += 1e-3; });
-            refused(*c.files.vt, right.vt, [](Dense& vt) { vt(0, vt.columns - 1) += 1e-3; });
-            refused(*c.files.u, right.u, [](Dense& u) {
+            const FileMatrix s{1, count, right.s};
+            refused(*c.files.u, right.u, [](FileMatrix& u) { u(u.rows - 1, u.columns - 1) += 1e-3; });
+            refused(*c.files.vt, right.vt, [](FileMatrix& vt) { vt(0, vt.columns - 1) += 1e-3; });
+            refused(*c.files.u, right.u, [](FileMatrix& u) {
                 for (std::int64_t i = 0; i < u.rows; ++i) {
                     std::swap(u(i, 0), u(i, 1));
                 }
             });
-            refused(*c.files.vt, right.vt, [](Dense& vt) {
+            refused(*c.files.vt, right.vt, [](FileMatrix& vt) {
                 for (std::int64_t j = 0; j < vt.columns; ++j) {
                     vt(1, j) = -vt(1, j);
                 }
             });
-            refused(c.files.s, s, [](Dense& numbers) { numbers(0, 2) *= 1.001; });
-            refused(c.files.s, s, [](Dense& numbers) { std::swap(numbers(0, 0), numbers(0, 1)); });
-            refused(c.files.s, s, [](Dense& numbers) { numbers(0, 0) = std::numeric_limits<double>::quiet_NaN(); });
-            refused(c.files.s, s, [](Dense& numbers) { numbers(0, numbers.columns - 1) *= -1; });
+            refused(c.files.s, s, [](FileMatrix& numbers) { numbers(0, 2) *= 1.001; });
+            refused(c.files.s, s, [](FileMatrix& numbers) { std::swap(numbers(0, 0), numbers(0, 1)); });
+            refused(c.files.s, s,
+                    [](FileMatrix& numbers) { numbers(0, 0) = std::numeric_limits<double>::quiet_NaN(); });
+            refused(c.files.s, s, [](FileMatrix& numbers) { numbers(0, numbers.columns - 1) *= -1; });
             Scratch us_file(comm, ".svd.us");
             c.files.us = Case::made(us_file, rows, count, c.output);
             std::ofstream(us_file.path, std::ios::binary | std::ios::app);
             CHECK(c.run().verification->passed);
-            c.change(*c.files.us, [](Dense& us) { us(2, 1) *= 1.001; });
+            c.change(*c.files.us, [](FileMatrix& us) { us(2, 1) *= 1.001; });
             CHECK_FALSE(c.proof(Verify::fast).passed);
             CHECK_FALSE(c.proof(Verify::serial).passed);
             c.files.us.reset();
@@ -365,12 +368,12 @@ TEST_CASE("the product with few vectors is that of three loops, in any order and
         for (const auto& [m, k, few] :
              {std::array<std::int64_t, 3>{1, 1, 1}, {8, 5, 16}, {13, 40, 30}, {70, 3, 33}, {9, 130, 80}}) {
             const std::int64_t vectors = kernel::padded<T>(few);
-            const Dense a = normal_matrix(m, k), b = normal_matrix(k, vectors), c = normal_matrix(m, vectors);
+            const FileMatrix a = normal_matrix(m, k), b = normal_matrix(k, vectors), c = normal_matrix(m, vectors);
             const std::vector<T> by_rows(a.numbers.begin(), a.numbers.end()), right(b.numbers.begin(), b.numbers.end());
             std::vector<T> by_columns(by_rows.size());
             for (std::int64_t i = 0; i < m; ++i) {
                 for (std::int64_t p = 0; p < k; ++p) {
-                    by_columns[at(p * m + i)] = by_rows[at(i * k + p)];
+                    by_columns[index_of(p * m + i)] = by_rows[index_of(i * k + p)];
                 }
             }
             std::vector<T> wanted(c.numbers.begin(), c.numbers.end());
@@ -378,7 +381,8 @@ TEST_CASE("the product with few vectors is that of three loops, in any order and
             for (std::int64_t i = 0; i < m; ++i) {
                 for (std::int64_t p = 0; p < k; ++p) {
                     for (std::int64_t j = 0; j < vectors; ++j) {
-                        wanted[at(i * vectors + j)] += by_rows[at(i * k + p)] * right[at(p * vectors + j)];
+                        wanted[index_of(i * vectors + j)] +=
+                            by_rows[index_of(i * k + p)] * right[index_of(p * vectors + j)];
                     }
                 }
             }

@@ -30,10 +30,11 @@ void check(const Case& c, double slack) {
     const svd::Outcome outcome = c.run();
     REQUIRE(outcome.verification.has_value());
     CHECK(outcome.verification->passed);
-    const Decomposed found = c.result(), expected = by_lapack(c.a);
+    const Factors found = c.result(), expected = by_lapack(c.a);
     c.comm.barrier();  // no rank goes on to the next case, whose files have the same names, before all have read
     for (std::int64_t k = 0; k < c.count; ++k) {
-        CHECK(std::abs(found.s[at(k)] - expected.s[at(k)]) <= slack * c.epsilon() * std::max(expected.s[0], 1e-300));
+        CHECK(std::abs(found.s[index_of(k)] - expected.s[index_of(k)]) <=
+              slack * c.epsilon() * std::max(expected.s[0], 1e-300));
     }
     CHECK(distance_to_identity(found.u, false) <= slack * c.epsilon());
     CHECK(distance_to_identity(found.vt, true) <= slack * c.epsilon());
@@ -69,34 +70,35 @@ TEST_CASE("steps: every row of every rank in one of them, in order, and no more 
 TEST_CASE("stacked QR: R of all rows, and Q that is orthonormal and gives them back") {
     for (const std::int64_t n : {1, 16, 17, 40, 75}) {
         for (const std::int64_t rows : {1, 9, 130}) {
-            const Dense all = normal_matrix(n + rows, n);
-            std::vector<double> r(at(n * n)), b(at(rows * n)), t(at(n * n)), whole(at((n + rows) * n));
+            const FileMatrix all = normal_matrix(n + rows, n);
+            std::vector<double> r(index_of(n * n)), b(index_of(rows * n)), t(index_of(n * n)),
+                whole(index_of((n + rows) * n));
             for (std::int64_t j = 0; j < n; ++j) {
                 for (std::int64_t i = 0; i < n + rows; ++i) {
                     const double value = i < n && i > j ? 0 : all(i, j);
-                    (i < n ? r[at(j * n + i)] : b[at(j * rows + i - n)]) = value;
-                    whole[at(j * (n + rows) + i)] = value;
+                    (i < n ? r[index_of(j * n + i)] : b[index_of(j * rows + i - n)]) = value;
+                    whole[index_of(j * (n + rows) + i)] = value;
                 }
             }
-            std::vector<double> again_r = r, again_b = b, again_t(at(n * n));
+            std::vector<double> again_r = r, again_b = b, again_t(index_of(n * n));
             kernel::stacked_qr(n, r.data(), rows, b.data(), rows, t.data(), kernel::Reflectors::whole);
             kernel::stacked_qr(n, again_r.data(), rows, again_b.data(), rows, again_t.data(),
                                kernel::Reflectors::triangle);
             CHECK(again_r == r);
             CHECK(again_b == b);
-            std::vector<double> top(at(n * n)), c(at(n * n));
+            std::vector<double> top(index_of(n * n)), c(index_of(n * n));
             for (std::int64_t j = 0; j < n; ++j) {
-                top[at(j * n + j)] = 1;
+                top[index_of(j * n + j)] = 1;
             }
             kernel::stacked_top(n, n, t.data(), top.data(), c.data());
-            Dense q{n + rows, n, Numbers(at((n + rows) * n))};
+            FileMatrix q{n + rows, n, Numbers(index_of((n + rows) * n))};
             for (std::int64_t j = 0; j < n; ++j) {
                 for (std::int64_t i = 0; i < n; ++i) {
-                    q(i, j) = top[at(j * n + i)];
+                    q(i, j) = top[index_of(j * n + i)];
                 }
                 for (std::int64_t i = 0; i < rows; ++i) {
                     for (std::int64_t k = 0; k < n; ++k) {
-                        q(n + i, j) -= b[at(k * rows + i)] * c[at(j * n + k)];
+                        q(n + i, j) -= b[index_of(k * rows + i)] * c[index_of(j * n + k)];
                     }
                 }
             }
@@ -105,9 +107,9 @@ TEST_CASE("stacked QR: R of all rows, and Q that is orthonormal and gives them b
                 for (std::int64_t i = 0; i < n + rows; ++i) {
                     double sum = 0;
                     for (std::int64_t k = 0; k <= j; ++k) {
-                        sum += q(i, k) * r[at(j * n + k)];
+                        sum += q(i, k) * r[index_of(j * n + k)];
                     }
-                    CHECK(std::abs(sum - whole[at(j * (n + rows) + i)]) <= 1e-12);
+                    CHECK(std::abs(sum - whole[index_of(j * (n + rows) + i)]) <= 1e-12);
                 }
             }
         }
@@ -120,7 +122,7 @@ TEST_CASE("tall: any condition, by rows and by columns, tall and wide, panels of
         for (const bool wide : {false, true}) {
             for (const bool by_columns : {false, true}) {
                 for (const std::int64_t rows : {5, 13, 29}) {
-                    const Dense a = wide ? matrix_of(13, 131, sigma) : matrix_of(131, 13, sigma);
+                    const FileMatrix a = wide ? matrix_of(13, 131, sigma) : matrix_of(131, 13, sigma);
                     Case c(comm, a, 13, Dtype::float64, by_columns);
                     in_panels(c, rows, 1 + static_cast<int>(rows % 2));
                     check(c, 100);
@@ -146,7 +148,7 @@ TEST_CASE("tall: float32 by values where these are near each other, by reflectio
     for (const bool wide : {false, true}) {
         for (const auto sigma : {slow, to_minus_12}) {
             for (const bool by_columns : {false, true}) {
-                const Dense a = wide ? matrix_of(13, 131, sigma) : matrix_of(131, 13, sigma);
+                const FileMatrix a = wide ? matrix_of(13, 131, sigma) : matrix_of(131, 13, sigma);
                 for (const std::int64_t count : {13, 4}) {  // one after the other: their files have the same names
                     Case c(comm, a, count, count == 13 ? Dtype::float32 : Dtype::float64, by_columns);
                     in_panels(c, 17, 2);
@@ -160,20 +162,20 @@ TEST_CASE("tall: float32 by values where these are near each other, by reflectio
 TEST_CASE("tall: numbers at the ends of the range, and one that is none") {
     const mpi::Communicator comm(MPI_COMM_WORLD);
     for (const double scale : {1e-300, 1e300}) {
-        Dense a = matrix_of(90, 7, slow);
+        FileMatrix a = matrix_of(90, 7, slow);
         std::transform(a.numbers.begin(), a.numbers.end(), a.numbers.begin(), [&](double x) { return x * scale; });
         Case c(comm, a, 7);
         in_panels(c, 8, 2);
         c.options.verify = Verify::off;
         c.run();
-        const Decomposed found = c.result();
+        const Factors found = c.result();
         for (std::int64_t k = 0; k < 7; ++k) {
-            CHECK(std::abs(found.s[at(k)] / scale - slow(k)) <= 1e-13);
+            CHECK(std::abs(found.s[index_of(k)] / scale - slow(k)) <= 1e-13);
         }
         CHECK(distance_to_identity(found.u, false) <= 1e-13);
     }
     for (const bool wide : {false, true}) {
-        Dense a = wide ? normal_matrix(7, 90) : normal_matrix(90, 7);
+        FileMatrix a = wide ? normal_matrix(7, 90) : normal_matrix(90, 7);
         (wide ? a(3, 61) : a(61, 3)) = NAN;
         Case c(comm, a, 7);
         in_panels(c, 8, 2);

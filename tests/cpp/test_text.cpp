@@ -51,13 +51,6 @@ std::string formatted(const std::byte* data, Dtype dtype, std::int64_t rows, Tex
     return text;
 }
 
-std::size_t digits_in(const std::string& text) {
-    std::string digits = text.substr(0, text.find('e'));
-    std::erase_if(digits, [](char c) { return c < '0' || c > '9'; });
-    const std::size_t first = digits.find_first_not_of('0'), last = digits.find_last_not_of('0');
-    return first == std::string::npos ? 0 : last - first + 1;
-}
-
 const std::array styles{TextStyle{' ', 2}, TextStyle{',', 2}, TextStyle{';', 2}, TextStyle{'\t', 2}};
 
 }  // namespace

@@ -25,12 +25,12 @@ template <class T> constexpr Dtype dtype_of() {
 }
 
 /// A product with memory of its own, and gaps behind the rows of all three matrices.
-template <class T> struct Case {
+template <class T> struct ThinCase {
     std::int64_t m, n, k, a_stride, b_stride, c_stride;
     bool a_turned, b_turned;
     std::vector<T> a, b;
 
-    Case(std::int64_t rows, std::int64_t columns, std::int64_t depth, int form)
+    ThinCase(std::int64_t rows, std::int64_t columns, std::int64_t depth, int form)
         : m(rows),
           n(columns),
           k(depth),
@@ -69,7 +69,7 @@ template <class T> void check_case(std::int64_t m, std::int64_t n, std::int64_t 
     CAPTURE(n);
     CAPTURE(k);
     CAPTURE(form);
-    const Case<T> one(m, n, k, form);
+    const ThinCase<T> one(m, n, k, form);
     std::vector<T> plain = one.result(), fast = one.result();
     gemm(one.product(plain, accumulate), 1, Kernel::plain);
     gemm(one.product(fast, accumulate), 1);
@@ -94,12 +94,12 @@ template <class T> void check_case(std::int64_t m, std::int64_t n, std::int64_t 
 TEST_CASE("which products are thin depends on how the large operand lies") {
     std::vector<double> c(1);
     std::vector<float> single(1);
-    CHECK(thin_gemm_suits(Case<double>(1000, 17, 1000, 0).product(c)));
-    CHECK_FALSE(thin_gemm_suits(Case<float>(1000, 17, 1000, 0).product(single)));
-    CHECK(thin_gemm_suits(Case<float>(1000, 17, 1000, 1).product(single)));
-    CHECK_FALSE(thin_gemm_suits(Case<double>(1000, 25, 1000, 1).product(c)));  // no longer thin
-    CHECK_FALSE(thin_gemm_suits(Case<double>(1000, 4, 8, 0).product(c)));      // nor is a short sum
-    CHECK_FALSE(thin_gemm_suits(Case<double>(16, 16, 1000, 0).product(c)));    // both are small
+    CHECK(thin_gemm_suits(ThinCase<double>(1000, 17, 1000, 0).product(c)));
+    CHECK_FALSE(thin_gemm_suits(ThinCase<float>(1000, 17, 1000, 0).product(single)));
+    CHECK(thin_gemm_suits(ThinCase<float>(1000, 17, 1000, 1).product(single)));
+    CHECK_FALSE(thin_gemm_suits(ThinCase<double>(1000, 25, 1000, 1).product(c)));  // no longer thin
+    CHECK_FALSE(thin_gemm_suits(ThinCase<double>(1000, 4, 8, 0).product(c)));      // nor is a short sum
+    CHECK_FALSE(thin_gemm_suits(ThinCase<double>(16, 16, 1000, 0).product(c)));    // both are small
 }
 
 TEST_CASE("thin products from either side, in all forms: right, and the same bits on any number of threads") {
@@ -142,7 +142,7 @@ TEST_CASE("a small C of a long sum is summed in pieces") {
 }
 
 TEST_CASE("a sum in pieces reports its progress") {
-    const Case<double> one(30, 30, 20000, 0);
+    const ThinCase<double> one(30, 30, 20000, 0);
     std::vector<double> c = one.result(), shares;
     gemm(one.product(c), 2, Kernel::fast, [&](double done) { shares.push_back(done); });
     CHECK(std::is_sorted(shares.begin(), shares.end()));
@@ -150,7 +150,7 @@ TEST_CASE("a sum in pieces reports its progress") {
 }
 
 TEST_CASE("numbers that are not finite stay in their rows") {
-    Case<double> one(200, 2, 100, 0);
+    ThinCase<double> one(200, 2, 100, 0);
     one.a[static_cast<std::size_t>(5 * one.a_stride + 99)] = HUGE_VAL;
     std::vector<double> c = one.result();
     gemm(one.product(c), 2);

@@ -33,18 +33,18 @@ Matrix unpacked(const Array<double>& from, std::int64_t rows, std::int64_t count
     return m;
 }
 
-struct Decomposition {
+struct TwoStages {
     Matrix u, v;
     std::vector<double> sigma;
 };
 
-Decomposition decompose(const Matrix& a, int threads, std::int64_t width = 0) {
+TwoStages decompose(const Matrix& a, int threads, std::int64_t width = 0) {
     TwoStageSvd svd(packed(a), a.rows, a.count, true, threads, width);
     const Array<double> u = svd.left(a.count, false), v = svd.right(a.count, false);
     return {unpacked(u, a.rows, a.count), unpacked(v, a.count, a.count), svd.sigma()};
 }
 
-void check_decomposition(const Matrix& a, const Decomposition& d) {
+void check_two_stages(const Matrix& a, const TwoStages& d) {
     CHECK(orthogonality(d.u.columns()) <= 3e-14);
     CHECK(orthogonality(d.v.columns()) <= 3e-14);
     CHECK(std::is_sorted(d.sigma.rbegin(), d.sigma.rend()));
@@ -146,7 +146,7 @@ TEST_CASE("a bidiagonal matrix by divide and conquer, also where it falls apart 
                 CHECK(d[0] == 0);
                 CHECK(orthogonality(u.columns()) <= 1e-13);
             } else {
-                check_decomposition(b, {std::move(u), std::move(v), d});
+                check_two_stages(b, {std::move(u), std::move(v), d});
             }
         }
     }
@@ -160,39 +160,39 @@ TEST_CASE("two stages decompose what is square and tall, narrower than a band an
             CAPTURE(columns);
             CAPTURE(width);
             const Matrix a = normal_matrix(rows, columns, 3);
-            check_decomposition(a, decompose(a, 2, columns > width ? width : 0));
+            check_two_stages(a, decompose(a, 2, columns > width ? width : 0));
         }
     }
 }
 
 TEST_CASE("two stages decompose what has equal, few or no singular values, and any scale") {
     const std::int64_t n = 300;
-    check_decomposition(identity(n), decompose(identity(n), 2));
+    check_two_stages(identity(n), decompose(identity(n), 2));
     Matrix low = normal_matrix(n, n, 5);
     for (std::int64_t c = 7; c < n; ++c) {
         std::copy_n(low.column(c % 7), n, low.column(c));
     }
-    check_decomposition(low, decompose(low, 2));
+    check_two_stages(low, decompose(low, 2));
     const Matrix graded = scaled_columns(normal_matrix(n, n),
                                          [](std::int64_t c) { return std::pow(10.0, -static_cast<double>(c) / 15); });
-    check_decomposition(graded, decompose(graded, 2));
+    check_two_stages(graded, decompose(graded, 2));
     for (const double scale : {1e-290, 1e290}) {
         const Matrix scaled = scaled_columns(normal_matrix(n, n), [&](std::int64_t) { return scale; });
-        const Decomposition d = decompose(scaled, 2);
+        const TwoStages d = decompose(scaled, 2);
         CHECK(orthogonality(d.u.columns()) <= 3e-14);
         CHECK(orthogonality(d.v.columns()) <= 3e-14);
         CHECK(std::abs(d.sigma[0] / scale - decompose(normal_matrix(n, n), 1).sigma[0]) <= 1e-12);
     }
-    const Decomposition nothing = decompose(Matrix(150, 150), 2);
+    const TwoStages nothing = decompose(Matrix(150, 150), 2);
     CHECK(nothing.sigma[0] == 0);
     CHECK(orthogonality(nothing.u.columns()) <= 1e-13);
 }
 
 TEST_CASE("singular values alone are those with vectors, and no bit depends on threads") {
     const Matrix a = normal_matrix(700, 600, 9);
-    const Decomposition one = decompose(a, 1);
+    const TwoStages one = decompose(a, 1);
     for (const int threads : {2, 3}) {
-        const Decomposition more = decompose(a, threads);
+        const TwoStages more = decompose(a, threads);
         CHECK(more.sigma == one.sigma);
         CHECK(std::equal(one.u.data(), one.u.data() + one.u.stride * one.u.count, more.u.data()));
         CHECK(std::equal(one.v.data(), one.v.data() + one.v.stride * one.v.count, more.v.data()));
