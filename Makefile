@@ -25,7 +25,7 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build
 IN_DEV := --config-settings=build-dir=build/dev --config-settings=cmake.define.TILEWISE_TESTS=ON
 
 .DELETE_ON_ERROR:
-.PHONY: docs help install develop demo test test-python check slow test-slow test-processors quick compilers scaling reports-simulated simulator lint format tidy wheel notebook torture fuzz fuzz-formats fuzz-mutations bench bench-bits bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-simulated bench-stencil bench-svd bench-transpose bench-truth clean dist-clean
+.PHONY: docs help install develop demo test check slow test-slow test-rest quick compilers scaling reports-simulated simulator lint format tidy wheel notebook torture fuzz fuzz-formats fuzz-mutations bench bench-bits bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-simulated bench-stencil bench-svd bench-transpose bench-truth clean dist-clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -59,15 +59,19 @@ develop: $(VENV)/.tools  ## the same in place: an edit of Python needs no other 
 demo: $(VENV)/.installed  ## multiply real matrices from file to file, show the result and the time
 	@$(BIN)/python tools/demo.py
 
-test: test-cpp-dev test-python  ## what one build can show: the C++ tests, and the Python tests but the slow ones
+test: build-dev $(VENV)/.testers  ## each ability once, and all that is quick: about ten minutes with what it builds
+	ctest --test-dir build/dev -L quick -j $(JOBS) --output-on-failure --no-tests=error
+	$(PYTEST) -n 2 --durations=10 --part sample
 
-check: lint slow test test-processors  ## every test; what continuous integration runs
+check: lint docs slow test test-rest  ## every test; what continuous integration runs
 
-test-processors: build-dev $(VENV)/.testers  ## the tests of numbers with the kernels of other processors
+test-rest: build-dev $(VENV)/.testers  ## what make test leaves out, but the slow tests
+	ctest --test-dir build/dev -LE quick -j $(JOBS) --output-on-failure --no-tests=error
 	$(BIN)/python tools/check_processors.py build/dev
+	$(PYTEST) -n 2 --durations=10 --part rest $(addprefix --ignore=,$(SLOW))
 
 # The slow tests mostly wait: in what they leave of the cores the other builds compile, and what BESIDE names. They use Open MPI's worker.
-slow: $(VENV)/.installed $(VENV)/.testers  ## what make test leaves out: Open MPI, clusters, failures, sanitizers
+slow: $(VENV)/.installed $(VENV)/.testers  ## the slow tests: Open MPI, clusters, failures, sanitizers
 	$(if $(OPENMPI),$(MAKE) --no-print-directory build-openmpi TARGET="--target tilewise-worker")
 	nice -n 19 $(MAKE) --no-print-directory $(OPENMPI:%=build-%) build-asan build-dev $(BESIDE) QUIET="-- --quiet" & builds=$$!; \
 	$(MAKE) --no-print-directory test-slow; tests=$$?; wait $$builds && exit $$tests
@@ -82,9 +86,6 @@ build-%: $(VENV)/.installed
 
 test-cpp-%: build-%
 	ctest --test-dir build/$* -j $(JOBS) --output-on-failure --no-tests=error
-
-test-python: $(VENV)/.installed $(VENV)/.testers  ## the Python tests, but the slow ones
-	$(PYTEST) -n 2 --durations=30 $(addprefix --ignore=,$(SLOW))
 
 quick: $(VENV)/.installed $(VENV)/.testers  ## the Python tests that start no ranks
 	$(PYTEST) -q -n auto tests/python/unit

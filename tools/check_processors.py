@@ -1,4 +1,4 @@
-"""`make test-processors`: the tests of numbers once more, with the kernels of other processors.
+"""The tests of numbers once more, with the kernels of other processors.
 
 BLAS and the worker choose their kernels by the processor, and kernels differ in how they add. Each kernel of
 BLAS and each set of the worker is forced in turn, as far as this processor can run it. The last that it can

@@ -43,7 +43,7 @@ _TRAPS = (
 for _name in [name for name in os.environ if name.startswith("OPENBLAS_")]:
     del os.environ[_name]  # which a plan that a test makes by itself would heed, too
 
-# The kernels of another processor, for the command alone: `make test-processors` sets these.
+# The kernels of another processor, for the command alone: tools/check_processors.py sets these.
 _PROCESSOR = {
     name: os.environ[asked]
     for name, asked in (
