@@ -46,7 +46,7 @@ class JobOptions(TypedDict, total=False):
     separator: str
     # Decimal mark of a text: point or comma; or READ:WRITE.
     decimal: str
-    # Word for missing numbers in a text, such as NA; empty fields too.
+    # Read this word in a text, such as NA, and empty fields as nan.
     missing: str | Sequence[str]
     # Memory limit for all ranks on a node, such as 4GiB.
     memory: str | int
@@ -160,7 +160,7 @@ class SvdOptions(JobOptions, total=False):
     # jacobi, serial: cosine below which two columns count as orthogonal. randomized: relative error of
     # each singular value.
     tolerance: float
-    # jacobi, serial: also end once the squares of the off-diagonal elements of AᵀA sum to less.
+    # jacobi, serial: also end once the sum of squares of the off-diagonal elements of AᵀA is below X.
     off_squares: float
     # jacobi: columns per block.
     block_columns: int
@@ -242,7 +242,7 @@ class MeasureOptions(TypedDict, total=False):
     matrix: bool
     # ping: do not measure every pair.
     no_matrix: bool
-    # ping, file: rank counts, as 1,2,4; of ping for collectives and --matrix.
+    # ping, file: rank counts, as 1,2,4; in ping only for collectives and --matrix.
     ranks: str | Sequence[str] | Sequence[int]
     # file: block sizes, as 128K..16M (128K, 256K, 512K, 1M, 2M … 16M) or 64KiB,1MiB.
     block: str | Sequence[str] | Sequence[int]

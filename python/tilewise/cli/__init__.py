@@ -97,7 +97,7 @@ def overview() -> str:
             "",
             *lines,
             "",
-            "tilewise COMMAND --help tells more. Also: tilewise --version, tilewise --install-completion.",
+            "tilewise COMMAND --help shows more. Also: tilewise --version, tilewise --install-completion.",
         ]
     )
 

@@ -44,7 +44,7 @@ class DoctorFlags(Flags, frozen=True, kw_only=True):
 
     Examples:
         tilewise doctor
-            What to look at first when a job does not start.
+            The first thing to run if a job does not start.
     """
 
 

@@ -29,7 +29,7 @@ _SHOWN = 100  # arrays of a file on the terminal
 
 
 class InfoFlags(TextFlags, frozen=True, kw_only=True):
-    """Say what a matrix file is, or what lies in a file with several arrays.
+    """Describe a matrix file, or list the arrays of a file that has several.
 
     Examples:
         tilewise info A.npy

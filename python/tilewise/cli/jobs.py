@@ -34,7 +34,7 @@ class Shown(Flags, frozen=True, kw_only=True):
         Flag("File for the record; - for standard output.", SHOW, value=JSON, stream=True, common=True),
     ] = None
     quiet: Annotated[bool, Flag("Print errors only.", SHOW, short="-q", excludes={"verbose": ""})] = False
-    verbose: Annotated[bool, Flag("Print more.", SHOW, short="-v")] = False
+    verbose: Annotated[bool, Flag("Print more details.", SHOW, short="-v")] = False
 
 
 class Asked(NamedTuple):

@@ -20,7 +20,7 @@ class PlannedFlags(Flags, frozen=True, kw_only=True):
     """The flags of a plan beside those of its job."""
 
     all: Annotated[
-        bool, Flag("List every variant that its flags leave open, its seconds and its memory.")
+        bool, Flag("List every variant that the job's flags leave open, with its time and memory.")
     ] = False
     machine: Annotated[
         str, Flag("Plan for the machine that a JSON file describes, instead of this one.", WHERE, value=FILE)
@@ -28,13 +28,13 @@ class PlannedFlags(Flags, frozen=True, kw_only=True):
 
 
 class PlanFlags(PlannedFlags, frozen=True, kw_only=True):
-    """Say what a job would do, why, and how long it would take; nothing runs. --json FILE has every variant.
+    """Show what a job would do, why, and how long it would take; nothing runs. --json FILE has every variant.
 
     Examples:
         tilewise plan multiply A.npy B.npy
-            What would be done, how long it would take, and what it needs, with the result in this folder.
+            The plan, its time and its memory, with the output in this folder.
         tilewise plan svd random:2000x2000:float64 --all
-            Every way to do it on this machine, with its seconds and its memory.
+            Every variant on this machine, with its time and memory.
     """
 
     command: Annotated[str, Flag("The job.", choices=JOBS, place=True)]

@@ -56,7 +56,7 @@ class StudyListFlags(Flags, frozen=True, kw_only=True):
 
 
 class StudyShowFlags(Flags, frozen=True, kw_only=True):
-    """Show what a study runs and reports; of a results folder, show the tables.
+    """Show what a study runs and reports, or the tables of a results folder.
 
     Examples:
         tilewise study show quick
@@ -70,7 +70,7 @@ class StudyShowFlags(Flags, frozen=True, kw_only=True):
 
 
 class StudyCompareFlags(Flags, frozen=True, kw_only=True):
-    """Say for each point whether it is faster or slower, or cannot be told apart.
+    """Test for each point whether it became faster or slower, or cannot be distinguished.
 
     Examples:
         tilewise study compare results/old results/new

@@ -38,11 +38,11 @@ class StudyRunFlags(Flags, frozen=True, kw_only=True):
 
     Examples:
         tilewise study run quick --scale tiny
-            A small one, to see what comes out.
+            A small run, to see what the output looks like.
         tilewise study run quick --dry-run
             The command lines that it would run.
         tilewise study run quick --resume
-            Go on with what was interrupted.
+            Resume the run that was interrupted.
     """
 
     name: Annotated[str, Flag("A built-in study, or a TOML file.", value=STUDY, place=True)]
@@ -55,7 +55,7 @@ class StudyRunFlags(Flags, frozen=True, kw_only=True):
     resume: Annotated[bool, Flag("Continue the newest run of this study.", HOW)] = False
     retry: Annotated[bool, Flag("With --resume: run failed points again.", HOW)] = False
     until_decided: Annotated[
-        int, Flag("Repeat launches for undecided claims, at most N of a point.", HOW, least=0)
+        int, Flag("Repeat launches for undecided claims, at most N per point.", HOW, least=0)
     ] = 0
     simulate: Annotated[
         str,
@@ -80,7 +80,7 @@ class StudyRunFlags(Flags, frozen=True, kw_only=True):
     per_point: Annotated[
         bool, Flag("With --submit: one script per point.", WHERE, needs="--submit slurm")
     ] = False
-    go: Annotated[bool, Flag("With --submit: submit them with sbatch.", WHERE, needs="--submit slurm")] = (
+    go: Annotated[bool, Flag("With --submit: submit scripts with sbatch.", WHERE, needs="--submit slurm")] = (
         False
     )
     account: Annotated[str, Flag("For the batch scripts.", WHERE)] = ""

@@ -100,7 +100,7 @@ DECIMAL = Flag(
     parse=parse_decimal,
 )
 MISSING = Flag(
-    "Word for missing numbers in a text, such as NA; empty fields too.",
+    "Read this word in a text, such as NA, and empty fields as nan.",
     HOW,
     value=Value("WORD"),
     parse=parse_missing,

@@ -38,7 +38,7 @@ class Norm(OfOneInput, frozen=True, kw_only=True):
         tilewise norm A.npy
             Prints the norms.
         tilewise norm A.npy --json -
-            Prints the record, which has them too, as JSON.
+            Prints the record, which includes the norms, as JSON.
     """
 
     writes: ClassVar[bool] = False

@@ -24,7 +24,7 @@ from tilewise.planning.need import Need, Refusal, misfit, with_unpacking
 from tilewise.planning.task import Task
 from tilewise.planning.where import Spread
 
-UNPACKED = "chunks are unpacked by all ranks, each once, and sent to who wants them"
+UNPACKED = "chunks are unpacked by all ranks, each once, and sent to the ranks that need them"
 
 
 class Fallback(msgspec.Struct, frozen=True):

@@ -48,18 +48,18 @@ _LEAST_SECONDS = 1.0  # of a point: less than what some kind takes by itself
 
 class MeasureRequest(Flags, frozen=True, kw_only=True):
     """Measure this machine: messages by distance, files, memory, arithmetic. Another form: measure compare
-    BEFORE.json AFTER.json, which says of each figure whether it changed.
+    BEFORE.json AFTER.json, which tests whether each figure changed.
 
     Sizes are in bytes; None is where the kind has a default of its own. Without `runs` a point is sampled
     until the interval of the median is within `interval` of it, or `seconds` have passed.
 
     Examples:
         tilewise measure
-            Everything; the result is kept as the profile of this machine.
+            Measure everything, and store the result as the profile of this machine.
         tilewise measure ping --bytes 8,1KiB,1MiB --exchange blocking
             Messages of three sizes.
         tilewise measure memory --threads 1,2 --json memory.json
-            How fast memory is for one and two threads, with all samples in a file.
+            Memory bandwidth with one and two threads, and all samples in a file.
     """
 
     kind: Annotated[
@@ -145,7 +145,7 @@ class MeasureRequest(Flags, frozen=True, kw_only=True):
     ranks: Annotated[
         list[int] | None,
         Flag(
-            "rank counts, as 1,2,4; of ping for collectives and --matrix.",
+            "rank counts, as 1,2,4; in ping only for collectives and --matrix.",
             short="-n",
             value=NUMBER,
             parse=parse_counts,
@@ -384,9 +384,10 @@ class CompareFlags(Flags, frozen=True, kw_only=True):
     """
 
     before: Annotated[str, Flag("A measurement that measure --json FILE wrote.", value=JSON, place=True)]
-    after: Annotated[str, Flag("A later one, or one of another machine.", value=JSON, place=True)]
+    after: Annotated[str, Flag("A later measurement, or one of another machine.", value=JSON, place=True)]
     json: Annotated[
-        str | None, Flag("File for every line; - for standard output.", SHOW, value=JSON, stream=True)
+        str | None,
+        Flag("File for the whole comparison; - for standard output.", SHOW, value=JSON, stream=True),
     ] = None
     verbose: Annotated[bool, Flag("Print every line.", SHOW, short="-v")] = False
 

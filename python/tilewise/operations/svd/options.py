@@ -148,11 +148,11 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
     off_squares: Annotated[
         float | None,
         Flag(
-            "also end once the squares of the off-diagonal elements of AᵀA sum to less.",
+            "also end once the sum of squares of the off-diagonal elements of AᵀA is below X.",
             HOW,
             above=0,
             only=BY_ROTATIONS,
-            default="as --tolerance says",
+            default="set by --tolerance",
         ),
     ] = None
     block_columns: Annotated[

@@ -58,7 +58,7 @@ class Transpose(OfOneInput, frozen=True, kw_only=True):
 
     Examples:
         tilewise transpose A.npy -o AT.npy
-            The plan chooses how, from the sizes of matrix and memory.
+            The plan chooses an algorithm by the sizes of matrix and memory.
         tilewise transpose A.npy -o AT.npy --memory 512MiB
             A matrix larger than memory: its tiles pass through at most 512 MiB.
     """
