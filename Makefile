@@ -117,7 +117,7 @@ lint: $(VENV)/.linters $(VENV)/.testers $(VENV)/.installed  ## formatting, types
 	mypy
 	MYPYPATH=bench:tests/cluster mypy --explicit-package-bases bench
 	MYPYPATH=tests/torture mypy --explicit-package-bases tests/torture
-	clang-format --dry-run --Werror $(CXX_FILES)
+	@clang-format --dry-run --Werror $(CXX_FILES)
 	$(BIN)/python tools/check_floors.py
 	$(BIN)/python tools/check_prose.py
 
