@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-SAMPLE = 2
+SAMPLE = 1
 _HERE = Path(__file__).parent
 _ONE_BY_ONE = ("tests/cluster/", "tests/python/slow/")
 # What is ignored stays so in children, whose tests want it to end them; a function of ours does not.
