@@ -31,7 +31,7 @@ help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
 
 $(VENV)/.tools: pyproject.toml tools/bootstrap.py
-	@$(PYTHON) tools/bootstrap.py $(VENV)
+	@$(PYTHON) tools/bootstrap.py $(VENV) $(if $(filter wheel release,$(MAKECMDGOALS)),--no-compiler)
 	@touch $@
 
 $(VENV)/.linters: $(VENV)/.tools
