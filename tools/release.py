@@ -24,6 +24,7 @@ import tomllib
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import wheel
 from wheel import OUT, ROOT
@@ -40,6 +41,7 @@ VERSIONS = {  # where files other than pyproject.toml have the version
     "CITATION.cff": r"^version: (.+)$",
     "CHANGELOG.md": r"^## (\S+) \(",
 }
+MPI = "libmpi_abi.so.1"  # of the mpich package, or the site's
 METADATA = r"^Version: (.+)$"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 VERSION: str = PROJECT["project"]["version"]
@@ -121,14 +123,22 @@ def versions_in(path: Path) -> dict[str, str | None]:
         }
 
 
+def objections(audit: dict[str, Any], name: str) -> list[str]:
+    """What auditwheel says against the wheel of that name."""
+    others = sorted({*audit["external_libs"]} - {MPI})
+    found = [f"needs {other}, which it does not bring" for other in others]
+    if audit["sym_tag"] not in name.removesuffix(".whl").rpartition("-")[2].split("."):
+        found.append(f"runs on {audit['sym_tag']} only")
+    return [*found, *(["needs a newer processor than it says"] if audit["unsupported_isa"] else [])]
+
+
 def check_wheel(path: Path) -> str:
-    """Refuses a wheel of another version, or one whose name promises an older glibc than it needs."""
+    """Refuses a wheel of another version, and one that promises to run where it does not."""
     agree(versions_in(path))
-    shown = " ".join(output(sys.executable, "-m", "auditwheel", "show", path).split())
-    tag = first(r'consistent with the following platform tag: "(\w+)"', shown)
-    if tag not in path.stem.rpartition("-")[2].split("."):
-        raise ReleaseError(f"{path.name}: {shown}")
-    return f"auditwheel: {tag}"
+    audit = json.loads(output(sys.executable, "-m", "auditwheel", "show", "--json", path))
+    if against := objections(audit, path.name):
+        raise ReleaseError(f"{path.name} {', '.join(against)}")
+    return f"auditwheel: {audit['sym_tag']}"
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -207,7 +217,7 @@ def emulate(path: Path, machine: str) -> str:
     return f"{path.name}: its worker starts in {Path(qemu).name}"
 
 
-def build(machines: Iterable[str]) -> dict[str, Path]:
+def build(machines: Iterable[str]) -> None:
     """Fills dist/ with this version, and with no other."""
     for old in OUT.glob("tilewise-*"):
         old.unlink()
@@ -216,7 +226,6 @@ def build(machines: Iterable[str]) -> dict[str, Path]:
         start = time.monotonic()
         output(sys.executable, ROOT / "tools/wheel.py", "--machine", machine)
         print(f"The wheel for {machine} was built in {time.monotonic() - start:.0f} s", flush=True)
-    return {machine: next(OUT.glob(f"tilewise-*_{machine}.whl")) for machine in machines}
 
 
 def table(*rows: Row) -> None:
@@ -225,9 +234,14 @@ def table(*rows: Row) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def release(machines: list[str], dirty: bool) -> None:
-    check_tree(dirty)
-    archive, wheels = OUT / f"tilewise-{VERSION}.tar.gz", build(machines)
+def release(asked: argparse.Namespace) -> None:
+    check_tree(asked.dirty)
+    if not asked.built:
+        build(asked.machines)
+    archive = OUT / f"tilewise-{VERSION}.tar.gz"
+    wheels = {machine: path for machine in asked.machines for path in OUT.glob(f"tilewise-*_{machine}.whl")}
+    if not archive.exists() or [*wheels] != asked.machines:
+        raise ReleaseError(f"dist/ lacks {archive.name} or a wheel for {' or '.join(asked.machines)}")
     checked = {archive: check_archive(archive), **{path: check_wheel(path) for path in wheels.values()}}
     output(sys.executable, "-m", "twine", "check", "--strict", *checked)
     rows = [(path.name, f"{path.stat().st_size / 1e6:.1f} MB", said) for path, said in checked.items()]
@@ -238,16 +252,16 @@ def release(machines: list[str], dirty: bool) -> None:
         else:
             print(emulate(path, machine))
     ready = f"tilewise {VERSION} is ready. To publish it: twine upload dist/tilewise-{VERSION}*"
-    print("Not to be published: there may be uncommitted changes" if dirty else ready)
+    print("Not to be published: this may not be the commit" if asked.dirty or asked.built else ready)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--machines", nargs="+", choices=wheel.MACHINES, default=[*wheel.MACHINES])
+    parser.add_argument("--built", action="store_true", help="check what dist/ has, and build nothing")
     parser.add_argument("--dirty", action="store_true", help="try it with uncommitted changes")
-    asked = parser.parse_args()
     try:
-        release(asked.machines, asked.dirty)
+        release(parser.parse_args())
     except ReleaseError as error:
         sys.exit(f"No release: {error}")
 

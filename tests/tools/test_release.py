@@ -67,6 +67,27 @@ def test_a_wheel_of_another_version_is_refused(tmp_path: Path, wrong: str) -> No
         release.agree(release.versions_in(wheel(tmp_path, **{**told, wrong: "9.9.9"})))
 
 
+def test_a_wheel_is_refused_where_it_cannot_run() -> None:
+    name = "tilewise-0.1.0-py3-none-manylinux_2_27_x86_64.whl"
+    fine = {
+        "sym_tag": "manylinux_2_27_x86_64",
+        "external_libs": {release.MPI: None},
+        "unsupported_isa": False,
+    }
+    assert release.objections(fine, name) == []
+
+    newer = {
+        **fine,
+        "sym_tag": "manylinux_2_34_x86_64",
+        "external_libs": {release.MPI: None, "libgomp.so.1": None},
+    }
+    assert release.objections({**newer, "unsupported_isa": True}, name) == [
+        "needs libgomp.so.1, which it does not bring",
+        "runs on manylinux_2_34_x86_64 only",
+        "needs a newer processor than it says",
+    ]
+
+
 def test_a_file_without_a_version_is_refused() -> None:
     with pytest.raises(release.ReleaseError, match="but CITATION.cff has none"):
         release.agree({"CITATION.cff": None, "CHANGELOG.md": release.VERSION})
