@@ -206,8 +206,8 @@ def emulate(path: Path, machine: str) -> str:
         worker = Path(folder, "tilewise/bin/tilewise-worker")
         worker.chmod(0o755)
         mpi = f"LD_LIBRARY_PATH={ROOT}/build/manylinux/{machine}/packages/lib"
-        said = json.loads(output(qemu, "-L", LIBC, "-E", mpi, worker, "--version"))
-    agree({f"the worker of {path.name}": said["version"]})
+        said = output(qemu, "-L", LIBC, "-E", mpi, worker, "--version")
+    agree({f"the worker of {path.name}": said.strip()})
     return f"{path.name}: its worker starts in {Path(qemu).name}"
 
 
