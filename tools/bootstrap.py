@@ -18,6 +18,7 @@ import urllib.request
 
 OLDEST_PYTHON = (3, 11)
 PIP_WITH_GROUPS = "pip>=25.1"
+NO_COMPILER = "--no-compiler"  # a wheel is compiled by one from PyPI
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools/backend"))
 
@@ -108,11 +109,12 @@ def install_tools(venv: pathlib.Path) -> None:
 
 
 def main() -> None:
-    venv = ROOT / (sys.argv[1] if len(sys.argv) > 1 else ".venv")
+    words = [word for word in sys.argv[1:] if word != NO_COMPILER]
+    venv = ROOT / (words[0] if words else ".venv")
     try:
         check_python()
         problem = missing_compiler(os.environ.get("CXX"))
-        if problem:
+        if problem and NO_COMPILER not in sys.argv:
             raise SetupError(problem)
         if not (venv / "bin/pip").exists():
             print(f"Making {venv.name} with {sys.executable}", flush=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +24,10 @@ from tilewise.planning.names import BOTH_WAYS, EXCHANGES, IO
 from tilewise.planning.proof import WORTH
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import release  # noqa: E402
+
 DOOR = (
     "README.md",
     "CHANGELOG.md",
@@ -244,16 +247,8 @@ def test_errors_of_the_python_page_are_those_that_exit_codes_stand_for() -> None
 
 
 def test_the_version_is_one() -> None:
-    version = tomllib.loads(text_of("pyproject.toml"))["project"]["version"]
-    patterns = {
-        "python/tilewise/__init__.py": r'^__version__ = "(.+)"$',
-        "CMakeLists.txt": r"^project\(tilewise VERSION (\S+)",
-        "CITATION.cff": r"^version: (.+)$",
-        "CHANGELOG.md": r"^## (\S+) \(",
-    }
-    found = {name: re.search(pattern, text_of(name), re.MULTILINE) for name, pattern in patterns.items()}
-
-    assert {name: match and match[1] for name, match in found.items()} == dict.fromkeys(patterns, version)
+    release.agree(release.versions())
+    assert "project(tilewise VERSION ${TILEWISE_VERSION} " in text_of("CMakeLists.txt")
 
 
 def test_the_day_of_release_is_that_of_the_changelog() -> None:

@@ -70,7 +70,7 @@ class StudyShowFlags(Flags, frozen=True, kw_only=True):
 
 
 class StudyCompareFlags(Flags, frozen=True, kw_only=True):
-    """Test for each point whether it became faster or slower, or cannot be distinguished.
+    """Test whether each point became faster or slower, or neither.
 
     Examples:
         tilewise study compare results/old results/new
