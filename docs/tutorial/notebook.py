@@ -163,5 +163,5 @@ len(launches)
 # ## Further
 #
 # * [Python](../reference/python.md): every function, errors, threads.
-# * [From installation to the first report](first-report.md): on the command line, with a page for the browser.
+# * [From installation to the first report](first-report.md): on the command line, with a page for browsers.
 # * [Study](../reference/study.md): write your own.
