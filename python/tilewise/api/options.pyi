@@ -24,7 +24,7 @@ class JobOptions(TypedDict, total=False):
     io: str
     # Process grid: PxQ.
     grid: str | tuple[int, int]
-    # Place of the remainder of an uneven division: spread over the parts, or all in the last one.
+    # Where the remainder of an uneven division goes: spread over all parts, or to the last one.
     remainder: str
     # Arithmetic kernel; plain: the reference loops.
     kernel: str
@@ -36,7 +36,7 @@ class JobOptions(TypedDict, total=False):
     no_verify: bool
     # Run the in-memory part N times and record each.
     repeat: int
-    # First run it N times without recording.
+    # Run the in-memory part N times first, unrecorded.
     warmup: int
     # Flush the output to disk before publishing it.
     sync: bool
@@ -67,7 +67,7 @@ class JobOptions(TypedDict, total=False):
     force: bool
     # Stop the run after X seconds.
     timeout: float
-    # Resume an interrupted run, or start over.
+    # Resume an interrupted run, or start from the beginning if there is none.
     resume: bool
     # Retry automatically, up to N times.
     retries: int
@@ -75,7 +75,7 @@ class JobOptions(TypedDict, total=False):
     survive: bool
     # Stop before this limit, with exit code 4 and a checkpoint for --resume: 90s, 30min, 2h.
     time_limit: float
-    # Stop if a rank sends no heartbeat, or all are blocked, this long: 30s, 5min; or off.
+    # Stop if a rank sends no heartbeat, or all ranks are blocked, for this long: 30s, 5min; or off.
     deadline: str | float
     # Do not update this machine's profile.
     no_learn: bool
@@ -87,10 +87,10 @@ class MultiplyOptions(JobOptions, total=False):
     transpose_b: bool
     # If an integer product may exceed 64 bits: refuse, or wrap modulo 2^64.
     overflow: str
-    # Error that an element may have, relative to A's longest row times B's longest column: allows
-    # Strassen's product where its bound is below.
+    # Allowed error of an element, relative to A's longest row times B's longest column. It permits
+    # Strassen's product if its error bound is smaller.
     tolerance: float
-    # Meaning of an array with one dimension.
+    # Read a one-dimensional array as a column or a row.
     as_: str
     # Process every slice along this axis of a stack of matrices; 0,1 along several.
     each: int | str | Sequence[int]
@@ -100,13 +100,13 @@ class MultiplyOptions(JobOptions, total=False):
 class TransposeOptions(JobOptions, total=False):
     # C: row by row; F: column by column.
     order: str
-    # Begin text output with a line: rows columns.
+    # Begin text output with the line: rows columns.
     header: bool
     # gather: how rank 0 writes: rows, view, whole.
     root_write: str
-    # staged: a rank takes the next tile when it is idle, or has its own from the start.
+    # staged: idle ranks take the next tile (queue), or each rank has its own tiles (fixed).
     tiles: str
-    # Meaning of an array with one dimension.
+    # Read a one-dimensional array as a column or a row.
     as_: str
     # Process every slice along this axis of a stack of matrices; 0,1 along several.
     each: int | str | Sequence[int]
@@ -125,13 +125,13 @@ class StencilOptions(JobOptions, total=False):
     boundary: str
     # Stop once a sweep changes every element by less than X; exit code 3 on NaN or infinity.
     until_change: float
-    # Sweeps between two checks of the change.
+    # Check the change every N sweeps.
     check_every: int
-    # Also save the state after every N sweeps, as B-000100.npy next to B.npy.
+    # Save the state every N sweeps, too, as B-000100.npy next to B.npy.
     snapshot_every: int
     # C: row by row; F: column by column.
     order: str
-    # Begin text output with a line: rows columns.
+    # Begin text output with the line: rows columns.
     header: bool
     # rows: whole rows per rank; columns: whole columns per rank; grid: a rectangle per rank.
     decomposition: str
@@ -141,7 +141,7 @@ class StencilOptions(JobOptions, total=False):
     halo: str
     # Let MPI choose the block of each rank (MPI_Cart_create with reordering).
     reorder: bool
-    # Meaning of an array with one dimension.
+    # Read a one-dimensional array as a column or a row.
     as_: str
     # Process every slice along this axis of a stack of matrices; 0,1 along several.
     each: int | str | Sequence[int]
@@ -160,7 +160,7 @@ class SvdOptions(JobOptions, total=False):
     # jacobi, serial: cosine below which two columns count as orthogonal. randomized: relative error of
     # each singular value.
     tolerance: float
-    # jacobi, serial: also end once the sum of squares of the off-diagonal elements of AᵀA is below X.
+    # jacobi, serial: also stop when the sum of squares of the off-diagonal elements of AᵀA is below X.
     off_squares: float
     # jacobi: columns per block.
     block_columns: int
@@ -176,7 +176,7 @@ class SvdOptions(JobOptions, total=False):
     oversample: int
     # randomized: seed of the random numbers.
     seed: int
-    # Meaning of an array with one dimension.
+    # Read a one-dimensional array as a column or a row.
     as_: str
     # Process every slice along this axis of a stack of matrices; 0,1 along several.
     each: int | str | Sequence[int]
@@ -188,15 +188,15 @@ class ConvertOptions(JobOptions, total=False):
     dtype: str
     # Only these rows, counted from 0: 100:200, :50, -10: or 7.
     rows: str | int | slice
-    # Only these columns, likewise.
+    # Only these columns, in the same form.
     columns: str | int | slice
     # Multiply each number by X, which may be a fraction: 1/255.
     scale: str | float
     # C: row by row; F: column by column.
     order: str
-    # Begin text output with a line: rows columns.
+    # Begin text output with the line: rows columns.
     header: bool
-    # Meaning of an array with one dimension.
+    # Read a one-dimensional array as a column or a row.
     as_: str
     # Process every slice along this axis of a stack of matrices; 0,1 along several.
     each: int | str | Sequence[int]
@@ -212,13 +212,13 @@ class GenerateOptions(JobOptions, total=False):
     kind: str
     # C: row by row; F: column by column.
     order: str
-    # Begin text output with a line: rows columns.
+    # Begin text output with the line: rows columns.
     header: bool
     # Seed of the random numbers.
     seed: int
 
 class NormOptions(JobOptions, total=False):
-    # Meaning of an array with one dimension.
+    # Read a one-dimensional array as a column or a row.
     as_: str
     # Process every slice along this axis of a stack of matrices; 0,1 along several.
     each: int | str | Sequence[int]
@@ -226,11 +226,11 @@ class NormOptions(JobOptions, total=False):
     slices: str
 
 class MeasureOptions(TypedDict, total=False):
-    # ping, memory: sizes of messages or arrays, as 1..4MiB (doubling) or 8,1KiB.
+    # ping, memory: sizes of messages or arrays, such as 1..4MiB (doubling) or 8,1KiB.
     bytes: str | Sequence[str] | Sequence[int]
-    # ping: pairs of ranks that communicate at once, as 1,3.
+    # ping: numbers of pairs that communicate at once, such as 1,3.
     pairs: str | Sequence[str] | Sequence[int]
-    # ping: what a pair of ranks shares: sibling, core, cache, socket, node.
+    # ping: distance between the ranks of a pair: sibling, core, cache, socket, node.
     levels: str | Sequence[str] | Sequence[int]
     # ping: kind of exchange: blocking, nonblocking, put, get.
     exchange: str | Sequence[str] | Sequence[int]
@@ -242,13 +242,13 @@ class MeasureOptions(TypedDict, total=False):
     matrix: bool
     # ping: do not measure every pair.
     no_matrix: bool
-    # ping, file: rank counts, as 1,2,4; in ping only for collectives and --matrix.
+    # ping, file: rank counts, such as 1,2,4; in ping only for collectives and --matrix.
     ranks: str | Sequence[str] | Sequence[int]
-    # file: block sizes, as 128K..16M (128K, 256K, 512K, 1M, 2M … 16M) or 64KiB,1MiB.
+    # file: block sizes, such as 128K..16M (128K, 256K, 512K, 1M, 2M … 16M) or 64KiB,1MiB.
     block: str | Sequence[str] | Sequence[int]
     # file: number of blocks.
     blocks_per_rank: int
-    # file: I/O strategies of jobs, as positioned,mapped, or all; or gpudirect.
+    # file: I/O strategies of jobs, such as positioned,mapped, or all; or gpudirect.
     io: str | Sequence[str] | Sequence[int]
     # file, ping: memory: malloc; with a graphics processor also pinned, device, managed.
     buffer: str | Sequence[str] | Sequence[int]
@@ -266,11 +266,11 @@ class MeasureOptions(TypedDict, total=False):
     no_sync: bool
     # file, ping: number of graphics processors per node that ranks share.
     gpus: int
-    # compute: sizes N of N×N products, as 64,1024.
+    # compute: sizes N of N×N products, such as 64,1024.
     sizes: str | Sequence[str] | Sequence[int]
     # compute: data types: float32, float64, complex64, complex128.
     dtypes: str | Sequence[str] | Sequence[int]
-    # memory, compute: thread counts, as 1,2.
+    # memory, compute: thread counts, such as 1,2.
     threads: str | Sequence[str] | Sequence[int]
     # Launches per point.
     launches: int

@@ -44,7 +44,7 @@ class DoctorFlags(Flags, frozen=True, kw_only=True):
 
     Examples:
         tilewise doctor
-            The first thing to run if a job does not start.
+            Run this first if a job does not start.
     """
 
 

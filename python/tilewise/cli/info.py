@@ -33,19 +33,20 @@ class InfoFlags(TextFlags, frozen=True, kw_only=True):
 
     Examples:
         tilewise info A.npy
-            Shape, type and order; only the header is read.
+            Show shape, type and order from the header.
         tilewise info A.npy --stats
-            Minimum, maximum and mean too; all numbers are read.
+            Read all numbers, and show minimum, maximum and mean, too.
         tilewise info results.h5
-            All datasets of a file.
+            List all datasets of a file.
     """
 
     a: Annotated[str, Flag("A matrix file, or random:ROWSxCOLUMNS:TYPE.", value=MATRIX, place=True)]
-    stats: Annotated[bool, Flag("Read all elements: minimum, maximum, mean, count of non-finite.", SHOW)] = (
-        False
-    )
+    stats: Annotated[
+        bool, Flag("Read all elements; show minimum, maximum, mean and the non-finite count.", SHOW)
+    ] = False
     json: Annotated[
-        str | None, Flag("File for the same in JSON; - for standard output.", SHOW, value=JSON, stream=True)
+        str | None,
+        Flag("File for the description as JSON; - for standard output.", SHOW, value=JSON, stream=True),
     ] = None
 
 

@@ -28,13 +28,14 @@ class PlannedFlags(Flags, frozen=True, kw_only=True):
 
 
 class PlanFlags(PlannedFlags, frozen=True, kw_only=True):
-    """Show what a job would do, why, and how long it would take; nothing runs. --json FILE has every variant.
+    """Show what a job would do, why, and how long it would take, without running it.
+    --json FILE lists every variant.
 
     Examples:
         tilewise plan multiply A.npy B.npy
-            The plan, its time and its memory, with the output in this folder.
+            Show the plan, its time and its memory, for an output in this folder.
         tilewise plan svd random:2000x2000:float64 --all
-            Every variant on this machine, with its time and memory.
+            List every variant on this machine, with its time and memory.
     """
 
     command: Annotated[str, Flag("The job.", choices=JOBS, place=True)]

@@ -30,7 +30,7 @@ class ShowFlags(TextFlags, frozen=True, kw_only=True):
 
     a: Annotated[str, Flag("A matrix file, or one of its members.", value=MATRIX, place=True)]
     rows: Annotated[str | None, Flag("Rows: 3, 0:5, -2: or ::10.", place=True)] = None
-    columns: Annotated[str | None, Flag("Columns, likewise.", place=True)] = None
+    columns: Annotated[str | None, Flag("Columns, in the same form.", place=True)] = None
 
 
 def main(words: list[str], joined: Join | None) -> int:

@@ -32,8 +32,8 @@ STUDY = Value("STUDY", (".toml",), _shipped)
 
 
 class StudyFlags(Flags, frozen=True, kw_only=True):
-    """Sweep, tabulate, compare. A study is a TOML file that says which jobs to run over which values, and
-    which tables and plots to make of them.
+    """Sweep, tabulate, compare. A study is a TOML file that lists jobs, the values of their flags,
+    and the tables and plots of the results.
 
     Examples:
         tilewise study list

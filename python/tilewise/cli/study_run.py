@@ -38,20 +38,20 @@ class StudyRunFlags(Flags, frozen=True, kw_only=True):
 
     Examples:
         tilewise study run quick --scale tiny
-            A small run, to see what the output looks like.
+            Run a small version, to see the output.
         tilewise study run quick --dry-run
-            The command lines that it would run.
+            Print the command lines without running them.
         tilewise study run quick --resume
-            Resume the run that was interrupted.
+            Resume an interrupted run.
     """
 
     name: Annotated[str, Flag("A built-in study, or a TOML file.", value=STUDY, place=True)]
     scale: Annotated[str, Flag("Size of the study.", choices=SCALES)] = "default"
     only: Annotated[
         tuple[str, ...],
-        Flag("Only points with these values of an axis: AXIS=VALUE[,VALUE…].", value=Value("K=V[,V…]")),
+        Flag("Run only points with these values of an axis: AXIS=VALUE[,VALUE…].", value=Value("K=V[,V…]")),
     ] = ()
-    point: Annotated[str, Flag("Only the point with this key.", value=Value("KEY"))] = ""
+    point: Annotated[str, Flag("Run only the point with this key.", value=Value("KEY"))] = ""
     resume: Annotated[bool, Flag("Continue the newest run of this study.", HOW)] = False
     retry: Annotated[bool, Flag("With --resume: run failed points again.", HOW)] = False
     until_decided: Annotated[
@@ -66,25 +66,27 @@ class StudyRunFlags(Flags, frozen=True, kw_only=True):
         ),
     ] = ""
     dry_run: Annotated[bool, Flag("Print every command line and run nothing.", HOW)] = False
-    results: Annotated[str, Flag("Write to STUDY/DATE in here.", WHERE, value=FOLDER)] = "results"
+    results: Annotated[str, Flag("Folder for the results, in STUDY/DATE.", WHERE, value=FOLDER)] = "results"
     into: Annotated[
-        str | None, Flag("Write to this folder; continue if it has results.", WHERE, value=FOLDER)
+        str | None, Flag("Write to this folder, and continue the results in it.", WHERE, value=FOLDER)
     ] = None
     work: Annotated[
         str | None, Flag("Folder for the matrices.", WHERE, value=FOLDER, default="work, next to the points")
     ] = None
     keep: Annotated[bool, Flag("Keep the generated matrices.", WHERE)] = False
-    machine: Annotated[str, Flag("Use one name for hosts that are alike.", WHERE)] = ""
-    part: Annotated[str, Flag("Write points.NAME.jsonl; several may run.", WHERE)] = ""
-    submit: Annotated[str | None, Flag("Write batch scripts; run nothing.", WHERE, choices=("slurm",))] = None
+    machine: Annotated[str, Flag("One name for a group of identical hosts.", WHERE)] = ""
+    part: Annotated[str, Flag("Write to points.NAME.jsonl, so runs can share the work.", WHERE)] = ""
+    submit: Annotated[
+        str | None, Flag("Write batch scripts, and run nothing.", WHERE, choices=("slurm",))
+    ] = None
     per_point: Annotated[
         bool, Flag("With --submit: one script per point.", WHERE, needs="--submit slurm")
     ] = False
     go: Annotated[bool, Flag("With --submit: submit scripts with sbatch.", WHERE, needs="--submit slurm")] = (
         False
     )
-    account: Annotated[str, Flag("For the batch scripts.", WHERE)] = ""
-    partition: Annotated[str, Flag("For the batch scripts.", WHERE)] = ""
+    account: Annotated[str, Flag("Account for the batch scripts.", WHERE)] = ""
+    partition: Annotated[str, Flag("Partition for the batch scripts.", WHERE)] = ""
     time: Annotated[str, Flag("Time limit in the scripts: 01:00:00.", WHERE, value=TIME)] = ""
     quiet: Annotated[bool, Flag("Print errors only.", SHOW, short="-q")] = False
     verbose: Annotated[bool, Flag("Print each command line as it ends.", SHOW, short="-v")] = False

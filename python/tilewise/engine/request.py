@@ -37,7 +37,7 @@ class Request(Flags, frozen=True, kw_only=True):
     )
     resume: Annotated[
         bool,
-        Flag("Resume an interrupted run, or start over.", HOW),
+        Flag("Resume an interrupted run, or start from the beginning if there is none.", HOW),
     ] = False
     retries: Annotated[int, Flag("Retry automatically, up to N times.", HOW, least=0)] = 0
     survive: Annotated[bool, Flag("Continue without ranks that die, if the MPI library can.", HOW)] = False
@@ -55,7 +55,7 @@ class Request(Flags, frozen=True, kw_only=True):
     deadline: Annotated[
         float | None,
         Flag(
-            "Stop if a rank sends no heartbeat, or all are blocked, this long: 30s, 5min; or off.",
+            "Stop if a rank sends no heartbeat, or all ranks are blocked, for this long: 30s, 5min; or off.",
             HOW,
             value=TIME,
             default="30s, for a silent rank",

@@ -53,11 +53,11 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
 
     Examples:
         tilewise convert A.txt -o A.npy
-            Text becomes a NumPy file.
+            Convert text to a NumPy file.
         tilewise convert A.npy -o A.h5:/A --dtype float32
-            A dataset of an HDF5 file, in single precision.
+            Write a dataset of an HDF5 file, in single precision.
         tilewise convert photo.png -o A.npy --rows 10:20 --columns :5 --scale 1/255
-            Rows 10 to 19 of the first five columns, from 0 to 1.
+            Take rows 10 to 19 of the first five columns, scaled to 0 to 1.
     """
 
     limits: ClassVar[str] = BAND_AFTER_BAND
@@ -93,7 +93,7 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
     columns: Annotated[
         str | None,
         Flag(
-            "Only these columns, likewise.",
+            "Only these columns, in the same form.",
             value=Value("FROM:TO"),
             default="all",
             parse=parse_range,

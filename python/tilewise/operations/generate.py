@@ -27,7 +27,7 @@ __all__ = ["Generate", "ShowGenerate", "cost_of"]
 
 
 class Generate(Operation, frozen=True, kw_only=True):
-    """Generate a matrix. Every rank makes its own block; the numbers do not depend on the number of ranks.
+    """Generate a matrix. Every rank generates its own block; the result is the same on any number of ranks.
 
     Examples:
         tilewise generate -o A.npy --shape 4096x4096

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Norm(OfOneInput, frozen=True, kw_only=True):
-    """The Frobenius, 1, ∞ and max norms of a matrix: one pass over its file, and nothing is written.
+    """Compute the Frobenius, 1, ∞ and max norms of a matrix in one pass over its file.
 
     Examples:
         tilewise norm A.npy

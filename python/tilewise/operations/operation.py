@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # Flags that several operations have.
 ORDER = Flag("C: row by row; F: column by column.", choices=("C", "F"), default="the format's own")
-HEADER = Flag("Begin text output with a line: rows columns.")
+HEADER = Flag("Begin text output with the line: rows columns.")
 NOWHERE = "none"  # the output of a simulation that has none
 BAND_AFTER_BAND = "every rank works on its own, band after band"
 
@@ -154,7 +154,9 @@ class OfOneInput(Operation, frozen=True, kw_only=True):
         Flag("The matrix: a path, FILE:MEMBER, or random:…", value=MATRIX, place=True),
     ]
 
-    as_: Annotated[str, Flag("Meaning of an array with one dimension.", choices=("column", "row"))] = "column"
+    as_: Annotated[
+        str, Flag("Read a one-dimensional array as a column or a row.", choices=("column", "row"))
+    ] = "column"
 
     each: Annotated[
         tuple[int, ...],

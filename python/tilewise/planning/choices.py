@@ -175,7 +175,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     remainder: Annotated[
         str,
         Flag(
-            "Place of the remainder of an uneven division: spread over the parts, or all in the last one.",
+            "Where the remainder of an uneven division goes: spread over all parts, or to the last one.",
             HOW,
             choices=_remainders,
         ),
@@ -210,7 +210,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         int, Flag("Run the in-memory part N times and record each.", HOW, least=1, applies=_has_algorithms)
     ] = 1
     warmup: Annotated[
-        int, Flag("First run it N times without recording.", HOW, least=0, applies=_has_algorithms)
+        int, Flag("Run the in-memory part N times first, unrecorded.", HOW, least=0, applies=_has_algorithms)
     ] = 0
     sync: Annotated[bool, Flag("Flush the output to disk before publishing it.", HOW, applies=_writes)] = (
         False

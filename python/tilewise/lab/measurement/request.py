@@ -47,8 +47,8 @@ _LEAST_SECONDS = 1.0  # of a point: less than what some kind takes by itself
 
 
 class MeasureRequest(Flags, frozen=True, kw_only=True):
-    """Measure this machine: messages by distance, files, memory, arithmetic. Another form: measure compare
-    BEFORE.json AFTER.json, which tests whether each figure changed.
+    """Measure this machine: messages by distance, files, memory, arithmetic. To test for changes, use
+    measure compare BEFORE.json AFTER.json.
 
     Sizes are in bytes; None is where the kind has a default of its own. Without `runs` a point is sampled
     until the interval of the median is within `interval` of it, or `seconds` have passed.
@@ -57,9 +57,9 @@ class MeasureRequest(Flags, frozen=True, kw_only=True):
         tilewise measure
             Measure everything, and store the result as the profile of this machine.
         tilewise measure ping --bytes 8,1KiB,1MiB --exchange blocking
-            Messages of three sizes.
+            Measure messages of three sizes.
         tilewise measure memory --threads 1,2 --json memory.json
-            Memory bandwidth with one and two threads, and all samples in a file.
+            Measure memory bandwidth with one and two threads, and store all samples in a file.
     """
 
     kind: Annotated[
@@ -74,7 +74,7 @@ class MeasureRequest(Flags, frozen=True, kw_only=True):
     bytes: Annotated[
         list[int] | None,
         Flag(
-            "sizes of messages or arrays, as 1..4MiB (doubling) or 8,1KiB.",
+            "sizes of messages or arrays, such as 1..4MiB (doubling) or 8,1KiB.",
             value=SIZE,
             parse=parse_sizes,
             only=("ping", "memory"),
@@ -84,7 +84,7 @@ class MeasureRequest(Flags, frozen=True, kw_only=True):
     pairs: Annotated[
         list[int] | None,
         Flag(
-            "pairs of ranks that communicate at once, as 1,3.",
+            "numbers of pairs that communicate at once, such as 1,3.",
             value=NUMBER,
             parse=parse_counts,
             least=1,
@@ -96,7 +96,7 @@ class MeasureRequest(Flags, frozen=True, kw_only=True):
     levels: Annotated[
         list[str] | None,
         Flag(
-            f"what a pair of ranks shares: {', '.join(LEVELS)}.",
+            f"distance between the ranks of a pair: {', '.join(LEVELS)}.",
             choices=LEVELS,
             parse=parse_names,
             only=PING,
@@ -145,7 +145,7 @@ class MeasureRequest(Flags, frozen=True, kw_only=True):
     ranks: Annotated[
         list[int] | None,
         Flag(
-            "rank counts, as 1,2,4; in ping only for collectives and --matrix.",
+            "rank counts, such as 1,2,4; in ping only for collectives and --matrix.",
             short="-n",
             value=NUMBER,
             parse=parse_counts,
@@ -159,7 +159,7 @@ class MeasureRequest(Flags, frozen=True, kw_only=True):
     blocks: Annotated[
         list[int] | None,
         Flag(
-            "block sizes, as 128K..16M (128K, 256K, 512K, 1M, 2M … 16M) or 64KiB,1MiB.",
+            "block sizes, such as 128K..16M (128K, 256K, 512K, 1M, 2M … 16M) or 64KiB,1MiB.",
             value=SIZE,
             parse=parse_sizes,
             only=FILES,
@@ -173,7 +173,7 @@ class MeasureRequest(Flags, frozen=True, kw_only=True):
     io: Annotated[
         list[str] | None,
         Flag(
-            "I/O strategies of jobs, as positioned,mapped, or all; or gpudirect.",
+            "I/O strategies of jobs, such as positioned,mapped, or all; or gpudirect.",
             choices=("all", *BOTH_WAYS, GPUDIRECT),
             parse=parse_io_names,
             only=FILES,
@@ -244,7 +244,7 @@ class MeasureRequest(Flags, frozen=True, kw_only=True):
     sizes: Annotated[
         list[int] | None,
         Flag(
-            "sizes N of N×N products, as 64,1024.",
+            "sizes N of N×N products, such as 64,1024.",
             value=NUMBER,
             parse=parse_counts,
             least=1,
@@ -262,7 +262,7 @@ class MeasureRequest(Flags, frozen=True, kw_only=True):
     threads: Annotated[
         list[int] | None,
         Flag(
-            "thread counts, as 1,2.",
+            "thread counts, such as 1,2.",
             short="-t",
             value=NUMBER,
             parse=parse_counts,

@@ -66,11 +66,11 @@ class Multiply(OfOneInput, frozen=True, kw_only=True):
 
     Examples:
         tilewise multiply A.npy B.npy -o C.npy
-            The plan chooses ranks, threads and algorithm.
+            Let the plan choose ranks, threads and algorithm.
         tilewise multiply A.npy B.npy -o C.npy -n 4 --algorithm summa --exchange overlap
-            Four ranks compute while the next panels are on their way.
+            Compute on four ranks while the next panels are in transit.
         tilewise multiply A.npy A.npy -o G.npy --transpose-a --json record.json
-            The transpose of A times A, and the record of the run.
+            Compute the transpose of A times A, and write the record of the run.
     """
 
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
@@ -98,8 +98,8 @@ class Multiply(OfOneInput, frozen=True, kw_only=True):
     tolerance: Annotated[
         float | None,
         Flag(
-            "Error that an element may have, relative to A's longest row times B's longest column: "
-            "allows Strassen's product where its bound is below.",
+            "Allowed error of an element, relative to A's longest row times B's longest column. It "
+            "permits Strassen's product if its error bound is smaller.",
             HOW,
             above=0,
             below=1,

@@ -105,7 +105,7 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
     check_every: Annotated[
         int | None,
         Flag(
-            "Sweeps between two checks of the change.",
+            "Check the change every N sweeps.",
             least=1,
             most=STEPS_MAX,
             needs="--until-change 1e-6",
@@ -115,7 +115,7 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
     snapshot_every: Annotated[
         int | None,
         Flag(
-            "Also save the state after every N sweeps, as B-000100.npy next to B.npy.",
+            "Save the state every N sweeps, too, as B-000100.npy next to B.npy.",
             least=1,
             most=STEPS_MAX,
             excludes={"each": "slices are done one after another"},

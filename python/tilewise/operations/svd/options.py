@@ -81,15 +81,15 @@ _ROUNDING = 2.0**-52  # of float64: cosines are no more exact
 
 
 class Svd(OfOneInput, frozen=True, kw_only=True):
-    """Decompose a matrix: A = U · diag(s) · Vt. Each factor becomes a file in a new folder.
+    """Decompose a matrix: A = U · diag(s) · Vt. Writes each factor to a file in a new folder.
 
     Examples:
         tilewise svd A.npy -o svd
-            All singular values and vectors, in the new folder svd.
+            Write all singular values and vectors to the new folder svd.
         tilewise svd A.npy -o svd --components 20
-            Only the 20 largest singular values and their vectors.
+            Compute only the 20 largest singular values and their vectors.
         tilewise svd A.npy -o svd --values-only --algorithm jacobi -n 2
-            No vectors; small singular values as accurate as large ones.
+            Compute only values; small ones are as accurate as large ones.
     """
 
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
@@ -127,7 +127,8 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
         ),
     ] = None
     values_only: Annotated[
-        bool, Flag("Write only s.npy, no vectors.", excludes={"scaled": "US.npy has vectors"}, common=True)
+        bool,
+        Flag("Write only s.npy, without vectors.", excludes={"scaled": "US.npy has vectors"}, common=True),
     ] = False
     scaled: Annotated[bool, Flag("Also write US.npy: U times diag(s).")] = False
     max_sweeps: Annotated[
@@ -148,7 +149,7 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
     off_squares: Annotated[
         float | None,
         Flag(
-            "also end once the sum of squares of the off-diagonal elements of AᵀA is below X.",
+            "also stop when the sum of squares of the off-diagonal elements of AᵀA is below X.",
             HOW,
             above=0,
             only=BY_ROTATIONS,

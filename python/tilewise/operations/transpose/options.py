@@ -94,7 +94,7 @@ class Transpose(OfOneInput, frozen=True, kw_only=True):
     tiles: Annotated[
         str,
         Flag(
-            "staged: a rank takes the next tile when it is idle, or has its own from the start.",
+            "staged: idle ranks take the next tile (queue), or each rank has its own tiles (fixed).",
             HOW,
             choices=("queue", "fixed"),
         ),
