@@ -1,4 +1,4 @@
-"""Checks the English that users read: words to avoid, long sentences, chains of semicolons.
+"""Checks the English that users read: words to avoid, openings without a noun, long or chained sentences.
 
 Pages are checked whole, and so are the string literals of the Python package and of the C++ sources: help
 texts and messages are among them. `prose_words.txt` lists the words. A docstring of the package opens with a
@@ -29,6 +29,8 @@ SENTENCE_END = re.compile(r"(?<=[.!?:])\s+| · ")
 WORD = re.compile(r"[^\W\d_][\w'’-]*")
 PHRASE = 3  # words from which on a string literal is prose
 RIDDLE = re.compile(r"(What|Whether|Those|The same|Of)\b")  # as the first words of a docstring
+# Openings of a sentence that has no noun for its subject; a question may begin so.
+OPENING = re.compile(r"[*_ ]*(?:What (?!lost)|Whether|Those|Of (?:a|an|the|all|any|what)\b)")
 CXX_LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 
 
@@ -131,6 +133,15 @@ def faults(found: Text, avoid: list[Rule], shape: bool) -> Iterator[str]:
             yield f"{chained} semicolons in a sentence, {sentence.strip()[:50]!r} …; make it a list"
 
 
+def openings(found: Text) -> Iterator[str]:
+    """Sentences of `found` that open without a noun for their subject."""
+    if found.text.lstrip().startswith("#"):
+        return
+    for sentence in SENTENCE_END.split(NO_PROSE.sub("x", found.text)):
+        if OPENING.match(sentence) and "?" not in sentence:
+            yield f"a sentence opens with {sentence.strip()[:30]!r} …; begin with a noun"
+
+
 def check(root: Path) -> list[str]:
     """Every finding under `root`, as `file:line: what; say instead`."""
     avoid = rules()
@@ -143,6 +154,7 @@ def check(root: Path) -> list[str]:
             for text in pages(path.read_text(encoding="utf-8")):
                 shape = not name.startswith(WORDS_ONLY)
                 found += [f"{name}:{text.line}: {fault}" for fault in faults(text, avoid, shape)]
+                found += [f"{name}:{text.line}: {fault}" for fault in openings(text)]
     for folder, ending, texts in (
         ("python/tilewise", "*.py", python_texts),
         ("cpp/tilewise", "*.[ch]pp", cxx_texts),

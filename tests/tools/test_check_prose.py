@@ -29,6 +29,11 @@ def found(root: Path, name: str, text: str) -> list[str]:
         ("docs/a.md", f"* Fine.\n* {LONG}\n", f"docs/a.md:2: {check_prose.MAX_WORDS + 1} words"),
         ("docs/a.md", "One; two; three.\n", "docs/a.md:1: 2 semicolons"),
         (
+            "docs/design/a.md",
+            "Short. What it costs is time.\n",
+            "docs/design/a.md:1: a sentence opens with 'What",
+        ),
+        (
             "python/tilewise/a.py",
             'x = (\n    f"{a} the result is thrown away"\n)\n',
             "a.py:2: 'thrown away'; say",
@@ -52,6 +57,7 @@ def test_bad_english_is_found_with_its_place(tmp_path: Path, name: str, text: st
         ),
         ("docs/a.md", f"{LONG[:50]}.\n{LONG[:150]}.\n* {LONG[:150]}\n"),
         ("docs/design/a.md", f"{LONG}; one; two\n"),
+        ("docs/a.md", "# What it costs\n\n**What does it cost?** Time.\n"),
         ("python/tilewise/a.py", '"""Nobody knows this."""\nx = {"nobody": 1}\n'),
         ("cpp/tilewise/a.cpp", '// "nobody has a comment"\n'),
     ],

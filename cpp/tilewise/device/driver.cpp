@@ -135,7 +135,7 @@ const Driver& driver(const std::string& for_what) {
     if (const Presence& found = presence(); found.devices == 0) {
         throw UsageError(
             for_what + " needs a graphics processor, and this machine has none to offer (" + found.trouble + ")", -1, 0,
-            "--buffer malloc needs none; tilewise doctor shows what there is");
+            "--buffer malloc needs none; tilewise doctor lists the devices");
     }
     return opened().calls;
 }

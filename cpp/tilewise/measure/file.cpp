@@ -103,7 +103,7 @@ constexpr std::array abilities{
     Ability{"uncached", false, false, true},
     Ability{"gpudirect", true, true, true},
 };
-static_assert(abilities.size() == io::strategies.size() + 1, "every strategy of io is told what it can");
+static_assert(abilities.size() == io::strategies.size() + 1, "every strategy of io has its abilities");
 
 const Ability& ability(const std::string& name) {
     std::array<std::string_view, abilities.size()> names;

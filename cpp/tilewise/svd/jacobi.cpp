@@ -263,7 +263,7 @@ private:
             outcome_.restored = checkpoint->restored();
             if (checkpoint->differs()) {
                 outcome_.warnings.emplace_back(
-                    "the sweeps began anew: on these ranks and threads their start is rounded otherwise");
+                    "the sweeps restarted: on these ranks and threads their start is rounded otherwise");
             }
         }
         const Swept swept =

@@ -310,7 +310,7 @@ void add_resumed(Outcome& outcome, const std::optional<io::Restored>& restored) 
     if (restored->spoilt > 0) {
         outcome.warnings.push_back(
             (restored->spoilt == 1 ? std::string("a checkpoint") : std::string("two checkpoints")) +
-            " did not hold what the journal says; the job went on from " +
+            " did not hold what the journal says; the job resumed from " +
             (restored->version ? "sweep " + std::to_string(*restored->version) : std::string("the beginning")));
     }
 }

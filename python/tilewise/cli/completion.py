@@ -129,7 +129,7 @@ def place_of(shell: str) -> str:
 def _known(shell: str) -> str:
     if shell in SHELLS:
         return shell
-    said = f"there is no completion for {shell!r}" if shell else "$SHELL does not say which shell is meant"
+    said = f"there is no completion for {shell!r}" if shell else "$SHELL does not name a shell"
     raise UsageError(f"{said}; there is one for {', '.join(SHELLS)}", "tilewise --install-completion bash")
 
 

@@ -310,7 +310,7 @@ def _messages() -> Finding:
     try:
         with signals.watched() as caught:
             asked = said.get(
-                device_trial.says("", caught), "MPI does not say whether it takes their addresses"
+                device_trial.says("", caught), "MPI does not report if it accepts their addresses"
             )
             answers = {kind: device_trial.tried(device_trial.here(), kind, "", caught) for kind in ON_DEVICE}
     except TilewiseError as error:

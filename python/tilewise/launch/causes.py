@@ -104,7 +104,7 @@ _CAUSES = (
     _Cause(
         r"Node failure on (\S+)|Error: Node (\S+) failure|Task launch for \S+ failed on node (\S+): ?.*",
         "node {0} failed, or Slurm cannot start anything there",
-        "sinfo -R says why; an allocation without it (salloc --exclude={0} …)",
+        "sinfo -R shows why; an allocation without it (salloc --exclude={0} …)",
     ),
     # Other hosts are reached by ssh.
     _Cause(

@@ -158,7 +158,7 @@ def _our_launcher(start: Start) -> str:
         return f"srun --mpi={slurm_type} -n {start.ranks} tilewise …"
     mine = NAMES.get(start.family, "the worker's MPI")
     without = f"tilewise … -n {start.ranks} without another launcher"
-    return f"{without}, or under that of {mine}; tilewise doctor says which"
+    return f"{without}, or under that of {mine}; tilewise doctor shows which"
 
 
 def _timed_out(outcome: Outcome, timeout: float | None, start: Start | None) -> RunError:

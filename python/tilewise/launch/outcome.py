@@ -57,7 +57,7 @@ class Hang(msgspec.Struct):
         """Name the ranks that others wait for, or all, where each waits for another."""
         others = plural(len(self.others), "rank")
         rest = f"; {others} {'waits' if len(self.others) == 1 else 'wait'} for that" if self.others else ""
-        return f"no rank got on {self._since()}: {_together(self.ranks, _position)}{rest}"
+        return f"no rank made progress {self._since()}: {_together(self.ranks, _position)}{rest}"
 
     def _since(self) -> str:
         return f"for {self.seconds:.0f} s, since {time.strftime('%H:%M:%S', time.localtime(self.since))}"

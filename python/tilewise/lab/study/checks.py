@@ -172,7 +172,7 @@ def check_claim(study: Study, claim: StudyClaim, where: str) -> None:
     if claim.holds and not words_of(claim):
         raise UsageError(
             f"{where}: holds = {claim.holds!r}{line_of(study.text, claim.holds)} lacks words for readers",
-            'words = "above 1", or what else says where the figure must be',
+            'words = "above 1", or other words for the condition of the figure',
         )
 
 
