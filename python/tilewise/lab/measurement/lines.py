@@ -106,7 +106,7 @@ def _sentence(dtype: str, found: list[Choice]) -> str:
         return (
             f"{dtype}: the choice of kernel is undecided here at {_sizes(open_)}: at {worst.size}²"
             f" {_SAID[worst.other]} {_told(worst)} as fast as {_SAID[worst.chosen]}, which jobs use;"
-            " more --launches tell"
+            " measure with more --launches"
         )
     each = [
         f"{_SAID[kernel]} at {_sizes([choice for choice in found if choice.chosen == kernel])}"
