@@ -34,8 +34,8 @@ a, b = rng.random((1500, 1200)), rng.random((1200, 900))
 #
 # `tilewise.measure` measures messages between ranks, files, memory and arithmetic. Here it measures
 # the arithmetic alone, and briefly: products of two sizes on one and on two threads. `no_store=True`
-# keeps the result out of this machine's profile, which later runs are planned with. Leave it out, and
-# the limits too, when you measure in earnest.
+# keeps the result out of this machine's profile, which later plans use. For a real measurement, omit
+# it and the limits.
 
 # %%
 tilewise.measure(
@@ -43,8 +43,8 @@ tilewise.measure(
 )
 
 # %% [markdown]
-# A mark beside a figure points to a note below the table. It often says that other programs were busy
-# at that time.
+# A mark beside a figure points to a note below the table. Often it reports that other programs were
+# busy at that time.
 #
 # ## Multiply arrays
 #
@@ -55,11 +55,11 @@ product = tilewise.multiply(a, b)
 numpy.allclose(product, a @ b)
 
 # %% [markdown]
-# While a call runs, a line below the cell says how far it is, and vanishes at the end:
+# While a call runs, a line below the cell shows its progress, and vanishes at the end:
 # `compute: 42%, 3 s, 14 %/s, 4 s left`. To stop a call, interrupt the kernel: you get a
 # `KeyboardInterrupt` as soon as all ranks are gone.
 #
-# Inside `tilewise.records()` each call also leaves its record: what was chosen, where the time went,
+# Inside `tilewise.records()` each call also stores its record: the choices of the plan, the times, and
 # how the result was verified. Here it is Freivalds' check: the product times a random vector is
 # compared with `a` times (`b` times that vector).
 
@@ -69,14 +69,14 @@ with tilewise.records() as done:
 done[0]
 
 # %% [markdown]
-# You chose two ranks here; without `ranks=2`, tilewise chooses. `tilewise.plan` says what it would do
-# and why, and runs nothing.
+# You chose two ranks here; without `ranks=2`, tilewise chooses. `tilewise.plan` shows what it would do
+# and why, without running it.
 
 # %%
 tilewise.plan("multiply", a, b)
 
 # %% [markdown]
-# What makes no sense is refused at once, with a message and often with something to try. The message
+# Invalid requests are refused at once, with a message and often with advice. The message
 # uses the flags of the command line: `--transpose-a` is `transpose_a=True` here.
 
 # %% tags=["raises-exception"]
@@ -97,7 +97,7 @@ print(f"{u.shape} {s.shape} {vt.shape}, relative error {error:.1e}")
 # %% [markdown]
 # ## Work on files
 #
-# A path may stand wherever an array may. With `out=PATH` the result is written to a file, and the
+# Each array argument can also be a path. With `out=PATH` the result is written to a file, and the
 # call returns its record. The format follows from the extension: `.npy`, `.h5`, `.csv`, `.mtx` and
 # [others](../reference/formats.md).
 
@@ -141,8 +141,8 @@ tilewise.norm(transposed).frobenius
 #
 # A study runs commands over many sizes, rank counts and options, several times each, and knows which
 # plots and tables to make of the results. `quick` is one of those that [come with the
-# package](../reference/study.md); a TOML file of your own works alike. At the scale `tiny` it takes
-# half a minute, and a line below the cell counts the runs.
+# package](../reference/study.md); your own TOML file works in the same way. At the scale `tiny` it
+# takes half a minute, and a line below the cell counts the runs.
 
 # %%
 results = tilewise.run_study("quick", scale="tiny")

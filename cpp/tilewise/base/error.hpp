@@ -27,9 +27,9 @@ public:
     int rank() const { return rank_; }
     /// The system's `errno` where that is the cause, else 0.
     int error_number() const { return error_number_; }
-    /// What to do next, where whoever throws knows better than the kind of error tells; else empty.
+    /// Advice on the next step, where it is known; else empty.
     const std::string& advice() const { return advice_; }
-    /// How many ranks throw it alike, so that none of them waits for another; 0: this one alone.
+    /// The number of ranks that throw it together, so that none waits for another; 0: this one alone.
     int agreed_by() const { return agreed_by_; }
 
 private:

@@ -17,8 +17,8 @@ struct Verification {
     std::string method;
     bool passed = false;
     double error = 0;      ///< of a product the largest scaled residual; else how much of the file is wrong
-    double tolerance = 0;  ///< what `error` may be at most
-    double share = 1;      ///< of the result that was checked; below 1, `passed` says so much and no more
+    double tolerance = 0;  ///< the largest allowed `error`
+    double share = 1;      ///< of the result that was checked; below 1, `passed` covers only this share
 };
 
 /// Seconds of one repetition of the in-memory part, each the largest over the ranks.

@@ -13,7 +13,7 @@ namespace tilewise::inline api {
 /// every rank. @note Collective.
 Matrix open(MPI_Comm comm, const std::string& path);
 
-/// Where a file without a header has its numbers.
+/// The place of the numbers in a file without a header.
 struct RawFile {
     std::int64_t rows = 0, columns = 0;
     Dtype dtype = Dtype::float64;

@@ -1,4 +1,4 @@
-// What operations take and give: a matrix in the ranks' own memory, dealt out to them in any way, or in a file.
+// Operands and results of operations: a matrix in the memory of the ranks, in any distribution, or in a file.
 #pragma once
 
 #include <complex>
@@ -14,13 +14,13 @@ namespace tilewise::inline api {
 /// Row by row, as C++ has it, or column by column, as Fortran does.
 enum class Order { row_major, column_major };
 
-/// rows × columns ranks, numbered row by row, or column by column as BLACS does when it is told "Column".
+/// rows × columns ranks, numbered row by row, or column by column as BLACS does with "Column".
 struct ProcessGrid {
     int rows = 0, columns = 0;
     Order order = Order::row_major;
 };
 
-/// Blocks of row_block × column_block numbers are dealt out to the grid in turn, in both directions; block (0, 0)
+/// Blocks of row_block × column_block numbers are distributed over the grid in turn, in both directions; block (0, 0)
 /// goes to the rank at (row_source, column_source). These are MB, NB, RSRC and CSRC of ScaLAPACK's descriptors.
 struct BlockCyclic {
     ProcessGrid grid = {};

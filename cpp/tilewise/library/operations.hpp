@@ -1,6 +1,6 @@
 // The four operations, over all ranks of the caller's communicator: from matrices anywhere to matrices anywhere.
 //
-// What all of them promise: they are collective over `comm`, which they duplicate and leave as it is. They read all
+// All of them are collective over `comm`, which they duplicate and leave unchanged. They read all
 // of their input before they write, so that a result may lie where an input lay, except with `verify`. They throw an
 // Error of the same kind on every rank, and the results are then not to be used; where a rank fails while others
 // already wait for it, the job is aborted. They leave the process as they found it: signals, affinity, threads of
@@ -23,7 +23,7 @@ Report multiply(MPI_Comm comm, const Matrix& a, const Matrix& b, const MutableMa
 /// B = the transpose of A, number by number, of the same type. @note Collective.
 Report transpose(MPI_Comm comm, const Matrix& a, const MutableMatrix& b, const TransposeOptions& options = {});
 
-/// B = A after so many sweeps, computed in float32 where both are float16 or float32, else in float64. @note
+/// B = A after `steps` sweeps, computed in float32 where both are float16 or float32, else in float64. @note
 /// Collective.
 Report stencil(MPI_Comm comm, const Matrix& a, const MutableMatrix& b, const StencilOptions& options);
 

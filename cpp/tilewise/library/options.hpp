@@ -14,7 +14,7 @@ namespace tilewise::inline api {
 /// leaves the choice to it.
 using Exchange = mpi::ExchangeKind;
 
-/// What this rank did.
+/// The work of this rank.
 struct Report {
     double input = 0, compute = 0, exchange = 0, output = 0, verify = 0, total = 0;  ///< seconds
     std::int64_t exchanged = 0, messages = 0;  ///< bytes and messages received while computing
@@ -59,7 +59,7 @@ enum class SvdAlgorithm { automatic, jacobi, randomized, local };
 struct SvdOptions {
     SvdAlgorithm algorithm = SvdAlgorithm::automatic;  ///< jacobi
     Exchange exchange = Exchange::none;                ///< nonblocking
-    std::int64_t components = 0;                       ///< the largest so many; 0: all
+    std::int64_t components = 0;                       ///< the number of largest values; 0: all
     double tolerance = 0;                              ///< 0: the algorithm's own
     int max_sweeps = 30;
     std::uint64_t seed = 0;
