@@ -142,7 +142,7 @@ def _argument(one: Argument) -> Iterator[str]:
     if default:
         text += f" Default: {default}."
     if one.several:
-        text += " May be given again."
+        text += " May be repeated."
     spelt = ", ".join(sorted(one.spellings, key=len))
     valued = spelt.startswith("-") and one.kind is not bool
     yield from _option(spelt, text, shown_value(one) if valued else "")

@@ -92,7 +92,7 @@ class MultiplyOptions(JobOptions, total=False):
     tolerance: float
     # Read a one-dimensional array as a column or a row.
     as_: str
-    # Process every slice along this axis of a stack of matrices; 0,1 along several.
+    # Process every slice of a stack along this axis, or along several: 0,1.
     each: int | str | Sequence[int]
     # With --each: apart, each rank takes its own slices; together, all ranks share each slice.
     slices: str
@@ -108,7 +108,7 @@ class TransposeOptions(JobOptions, total=False):
     tiles: str
     # Read a one-dimensional array as a column or a row.
     as_: str
-    # Process every slice along this axis of a stack of matrices; 0,1 along several.
+    # Process every slice of a stack along this axis, or along several: 0,1.
     each: int | str | Sequence[int]
     # With --each: apart, each rank takes its own slices; together, all ranks share each slice.
     slices: str
@@ -143,7 +143,7 @@ class StencilOptions(JobOptions, total=False):
     reorder: bool
     # Read a one-dimensional array as a column or a row.
     as_: str
-    # Process every slice along this axis of a stack of matrices; 0,1 along several.
+    # Process every slice of a stack along this axis, or along several: 0,1.
     each: int | str | Sequence[int]
     # With --each: apart, each rank takes its own slices; together, all ranks share each slice.
     slices: str
@@ -178,7 +178,7 @@ class SvdOptions(JobOptions, total=False):
     seed: int
     # Read a one-dimensional array as a column or a row.
     as_: str
-    # Process every slice along this axis of a stack of matrices; 0,1 along several.
+    # Process every slice of a stack along this axis, or along several: 0,1.
     each: int | str | Sequence[int]
     # With --each: apart, each rank takes its own slices; together, all ranks share each slice.
     slices: str
@@ -198,7 +198,7 @@ class ConvertOptions(JobOptions, total=False):
     header: bool
     # Read a one-dimensional array as a column or a row.
     as_: str
-    # Process every slice along this axis of a stack of matrices; 0,1 along several.
+    # Process every slice of a stack along this axis, or along several: 0,1.
     each: int | str | Sequence[int]
     # With --each: apart, each rank takes its own slices; together, all ranks share each slice.
     slices: str
@@ -220,7 +220,7 @@ class GenerateOptions(JobOptions, total=False):
 class NormOptions(JobOptions, total=False):
     # Read a one-dimensional array as a column or a row.
     as_: str
-    # Process every slice along this axis of a stack of matrices; 0,1 along several.
+    # Process every slice of a stack along this axis, or along several: 0,1.
     each: int | str | Sequence[int]
     # With --each: apart, each rank takes its own slices; together, all ranks share each slice.
     slices: str

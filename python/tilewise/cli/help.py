@@ -139,7 +139,7 @@ def _text(one: Argument) -> str:
                 said,
                 f"[choices: {', '.join(choices)}]" if choices else "",
                 f"[default:{_TIED}{default}]" if default else "",
-                "May be given again." if one.several else "",
+                "May be repeated." if one.several else "",
             ),
         )
     )

@@ -84,19 +84,19 @@ def _marks(word: str, flag: str) -> MarkPair:
     return MarkPair(_NAMED.get(read, read), _NAMED.get(write, write))
 
 
-HEADER_ROWS = Flag("Skip N lines at the top of a text.", HOW, least=0, default="column names are found")
+HEADER_ROWS = Flag("Skip N lines at the top of a text.", HOW, least=0, default="column names are detected")
 SEPARATOR = Flag(
     "Separator of the numbers in a text: ';', '|', tab, …; or READ:WRITE.",
     HOW,
     value=Value("C"),
-    default="found",
+    default="detected",
     parse=parse_separator,
 )
 DECIMAL = Flag(
     "Decimal mark of a text: point or comma; or READ:WRITE.",
     HOW,
     value=Value("C"),
-    default="found",
+    default="detected",
     parse=parse_decimal,
 )
 MISSING = Flag(

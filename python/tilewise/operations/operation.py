@@ -161,7 +161,7 @@ class OfOneInput(Operation, frozen=True, kw_only=True):
     each: Annotated[
         tuple[int, ...],
         Flag(
-            "Process every slice along this axis of a stack of matrices; 0,1 along several.",
+            "Process every slice of a stack along this axis, or along several: 0,1.",
             value=Value("AXIS"),
             parse=parse_axes,
             default="one matrix",

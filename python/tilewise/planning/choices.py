@@ -242,7 +242,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             "Checkpoint interval, for --resume: 30s, 10min; or off.",
             HOW,
             value=TIME,
-            default="10min, for over 20min",
+            default="10min, for jobs over 20min",
             parse=_parse_checkpoint,
             applies=_keeps,
         ),
