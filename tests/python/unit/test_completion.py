@@ -209,7 +209,7 @@ def test_the_shell_is_that_of_the_user(here: InProcess, home: Path, monkeypatch:
     monkeypatch.setenv("SHELL", "/bin/tcsh")
     assert "no completion for 'tcsh'" in one_message(here("--install-completion"), 2)
     monkeypatch.delenv("SHELL")
-    assert "$SHELL does not say" in one_message(here("--install-completion"), 2)
+    assert "$SHELL does not name a shell" in one_message(here("--install-completion"), 2)
     assert "needs SHELL" in one_message(here("--show-completion"), 2)
 
 
