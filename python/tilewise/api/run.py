@@ -46,7 +46,7 @@ class _Shown:
         raise NotImplementedError
 
     def _brief(self) -> str:
-        """What the view opens with, in three lines at most."""
+        """The title, and two more lines of the view."""
         title, lines, tables, warned = self._view()
         notes = [note for table in tables for note in table.notes][:1]
         return "\n".join([f"<{title}", *(f" {line}" for line in [*lines, *notes, *warned][:2])]) + ">"
