@@ -75,5 +75,16 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         module = next((each for each, names in _MODULES.items() if name in names), "tilewise.api.calls")
-        return getattr(importlib.import_module(module), name)
+        found = getattr(importlib.import_module(module), name)
+        if module == "tilewise.api.calls":
+            from tilewise.api.signature import documented
+
+            documented(found)
+        globals()[name] = found
+        return found
     raise AttributeError(f"module 'tilewise' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, as TAB completes them, and those that every module has."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

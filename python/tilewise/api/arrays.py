@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+import numbers
 import os
 import shutil
 from collections.abc import Iterator
@@ -151,8 +152,28 @@ def _as_array(value: Any, name: str) -> Any:
     except (TypeError, ValueError) as error:
         raise UsageError(f"{name} is neither a path nor an array: {error}") from None
     if array.dtype.hasobject:
-        raise UsageError(f"{name} is neither a path nor an array of numbers, but {type(value).__name__}")
+        raise _no_numbers(array, name, value)
     return array
+
+
+def _no_numbers(array: Any, name: str, value: Any) -> UsageError:
+    """The error for Python objects: of an array or a table of them, which of them is no number."""
+    for place, each in enumerate(array.flat):
+        if not isinstance(each, numbers.Number):
+            word = repr(each) if len(repr(each)) <= 40 else type(each).__name__
+            if array.ndim == 0:
+                return UsageError(f"{name} is neither a path nor an array of numbers, but {word}")
+            where = ", ".join(map(str, divmod(place, array.shape[1]) if array.ndim == 2 else [place]))
+            return UsageError(
+                f"{name} is {_kind(value)} of Python objects, and {name}[{where}] is {word}, not a number",
+                "leave out what holds no numbers, then .astype(float)",
+            )
+    return UsageError(f"{name} is {_kind(value)} of Python objects", f"{name}.astype(float)")
+
+
+def _kind(value: Any) -> str:
+    kind = type(value).__name__
+    return "an array" if kind == "ndarray" else f"a {kind}"
 
 
 def _file_of(array: Any) -> str:

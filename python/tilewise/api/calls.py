@@ -29,6 +29,7 @@ from tilewise.api.run import (
     said,
     warn,
 )
+from tilewise.api.signature import refuse_unknown
 from tilewise.operations import OPERATIONS, options_of
 
 if TYPE_CHECKING:
@@ -214,6 +215,8 @@ def plan(command: str, *inputs: Matrix, out: Path | None = None, **options: Any)
     Takes what the function of that name takes. UsageError for what that would refuse.
     """
     operation = options_of(command) if command in OPERATIONS else None
+    if operation is not None:
+        refuse_unknown(command, (name for name in options if name != "all"))
     named = dict(zip(operation.operands if operation else ("a", "b"), inputs, strict=False))
     with arrays(_with_weights(named, options)) as call:
         path = out
@@ -245,6 +248,7 @@ def _job(command: str, inputs: dict[str, Any], out: Any, options: dict[str, Any]
 
 
 def _run(call: Arrays, command: str, names: Iterable[str], out: Any, options: dict[str, Any]) -> JobRecord:
+    refuse_unknown(command, options)
     flags = _passed(call, options)
     timeout = flags.pop("timeout", None)
     words = tuple(_words(call, command, names))

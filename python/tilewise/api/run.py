@@ -45,6 +45,12 @@ class _Shown:
     def _view(self) -> View:
         raise NotImplementedError
 
+    def _brief(self) -> str:
+        """The title, and two more lines of the view."""
+        title, lines, tables, warned = self._view()
+        notes = [note for table in tables for note in table.notes][:1]
+        return "\n".join([f"<{title}", *(f" {line}" for line in [*lines, *notes, *warned][:2])]) + ">"
+
     def _repr_html_(self) -> str:
         from tilewise.lab.report.render import html_cell
 
@@ -58,6 +64,18 @@ class _Shown:
 
 class JobRecord(Record, _Shown, kw_only=True):
     """The record of a job, which a notebook shows as a table of its phases."""
+
+    def __repr__(self) -> str:
+        seconds, proof = self.seconds, self.verification
+        named = [
+            ", ".join(f"{os.path.basename(each.path)} ({'×'.join(map(str, each.shape))})" for each in several)
+            for several in (self.inputs, self.outputs)
+        ]
+        names = " → ".join(each for each in named if each)
+        how = self._view()[1][1]
+        verdict = "not verified" if proof is None else f"verified: {proof.verdict()}"
+        took = f"{seconds_text(seconds.total.max)} s, with its start {seconds_text(seconds.wall)} s"
+        return f"<{self.command}: {names}\n {how}\n {took}; {verdict}>"
 
     def _view(self) -> View:
         """Files, variant, phases over ranks, verdict and warnings."""
@@ -81,6 +99,8 @@ class JobRecord(Record, _Shown, kw_only=True):
 class PlanRecord(Planned, _Shown, frozen=True, kw_only=True):
     """A plan, which a notebook shows as what was chosen and why, with all variants below."""
 
+    __repr__ = _Shown._brief
+
     def _view(self) -> View:
         """The reasons, and a folded table of all variants."""
         from tilewise.lab.report.planned import variants
@@ -94,6 +114,8 @@ class PlanRecord(Planned, _Shown, frozen=True, kw_only=True):
 
 class MeasurementRecord(Measurement, _Shown, kw_only=True):
     """A measurement, which a notebook shows as its tables."""
+
+    __repr__ = _Shown._brief
 
     def _view(self) -> View:
         """The tables of `tilewise measure`."""

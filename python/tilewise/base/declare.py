@@ -167,7 +167,11 @@ class Argument:
     def _no_choice(self, value: str, options: Any) -> UsageError:
         if value not in self.flag.known:
             known = ", ".join(self.flag.known or self.choices)
-            return UsageError(f"{self.name} {value!r} is unknown; expected one of {known}")
+            import difflib
+
+            near = difflib.get_close_matches(value, self.flag.known or self.choices, 1)
+            advice = f"{self.name} {near[0]}" if near else ""
+            return UsageError(f"{self.name} {value!r} is unknown; expected one of {known}", advice)
         takes = ", ".join(each for each in self.choices if each != "auto")
         return UsageError(
             f"{self.name} {value} makes no sense with {options.command}: it takes {takes}",

@@ -76,6 +76,8 @@ class TilewiseError(Exception):
         super().__init__(message)
         self.message = message
         self.advice = advice
+        if advice:
+            self.add_note(f"  try: {advice}")
 
     def text(self) -> str:
         """The whole message as it is printed, without a final newline."""
@@ -91,7 +93,8 @@ class TilewiseError(Exception):
         shown = get_ipython().InteractiveTB.structured_traceback(  # type: ignore[no-untyped-call, unused-ignore]
             type(self), self, _outside(self.__traceback__)
         )
-        return [*shown, clean(f"  try: {self.advice}")] if self.advice else list(shown)
+        said = any(self.advice in line for line in shown)  # as a note, by newer versions
+        return list(shown) if said or not self.advice else [*shown, clean(f"  try: {self.advice}")]
 
 
 def _outside(trace: TracebackType | None) -> TracebackType | None:

@@ -38,7 +38,7 @@ def parse_fields(name: str, kinds: Sequence[type[msgspec.Struct]], words: list[s
     try:
         values = read(name, arguments, words)
     except UsageError as error:
-        raise UsageError(error.message, f"tilewise {name} --help") from None
+        raise UsageError(error.message, error.advice or f"tilewise {name} --help") from None
     for each in arguments.every():
         given = values[each.owner]
         if each.field in given:
@@ -68,7 +68,10 @@ def read(name: str, arguments: Arguments, words: list[str]) -> Values:
                 spelt, equals, text = word[:2], "=", word[2:]  # -n4
             flag = arguments.flags.get(spelt)
             if flag is None:
-                raise UsageError(f"{name} has no flag {spelt}")
+                import difflib
+
+                near = difflib.get_close_matches(spelt, arguments.flags, 1)
+                raise UsageError(f"{name} has no flag {spelt}", near[0] if near else "")
             if flag in given and not flag.several:
                 raise UsageError(f"{spelt} was given more than once")
             if flag.kind is bool:
@@ -129,4 +132,11 @@ def _require(name: str, arguments: Arguments, positions: list[str], given: dict[
     ]
     for each in missing:
         if each.needed:
-            raise UsageError(f"{name} needs {each.name}")
+            raise UsageError(f"{name} needs {each.name}", _example(each))
+
+
+def _example(needed: Argument) -> str:
+    """A flag that is missing, with a value; nothing where none can be given for it."""
+    endings = needed.value.endings
+    value = "results" if endings == ("/",) else "C.npy" if ".npy" in endings else ""
+    return f"{needed.spellings[-1]} {value}" if value and not needed.flag.place else ""

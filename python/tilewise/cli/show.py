@@ -37,6 +37,7 @@ def main(words: list[str], joined: Join | None) -> int:
     """Run the command; return its exit code."""
     flags = parse("show", ShowFlags, words)
     from tilewise import files
+    from tilewise.base.units import plural
     from tilewise.cli.streams import warn
     from tilewise.files.reading import binary, rows_of
     from tilewise.files.slices import range_of, rows_needed
@@ -59,6 +60,12 @@ def main(words: list[str], joined: Join | None) -> int:
         return 0
     picked = range(extents[0])[range_of(rows, extents[0], "row")]
     across = range_of(columns or ":", extents[1], "column")
+    for said, found, count in (
+        ("row", picked, extents[0]),
+        ("column", range(extents[1])[across], extents[1]),
+    ):
+        if not found:
+            warn([f"{name} has {plural(count, said)}, and none of them was asked for"])
     if not picked:
         return 0
     with binary(source, max(picked) + 1, lost.append) as region:

@@ -51,10 +51,7 @@ def inspect(
     refuse_url(name)
     base, member, part = split_input(name)
     path = os.path.abspath(base)
-    if ending_of(base) not in FORMATS and ".zarr/" not in base:
-        # A missing file or a folder is worth saying before its extension is.
-        open_regular(path, base)[0].close()
-    module = format_module(base)
+    module = _module_of_file(base)
     kind = extension(base)
     if member:
         require_member(module, name, base, member)
@@ -79,6 +76,13 @@ def inspect(
     if lists_are_rows and found.part is not None and found.part.is_list:
         return found.turned
     return found
+
+
+def _module_of_file(base: str) -> ModuleType:
+    """The module of a file's format; UsageError for what is missing or a folder, then for its extension."""
+    if ending_of(base) not in FORMATS and ".zarr/" not in base:
+        open_regular(os.path.abspath(base), base)[0].close()
+    return format_module(base)
 
 
 def require_text(name: str, style: Style) -> None:
@@ -117,7 +121,7 @@ def contents(name: str) -> list[Content]:
     if parse_name(name) is not None:
         return []
     base, member, part = split_input(name)
-    module = format_module(base)
+    module = _module_of_file(base)
     if member or part is not None or not hasattr(module, "contents"):
         return []
     path = os.path.abspath(base)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, TypeVar
 
 from tilewise.base.errors import DISK_ERRORS, Interrupted, TilewiseError, UsageError, disk_failure, one_line
+from tilewise.files.checks import MANIFEST
 
 _Kind = TypeVar("_Kind", bound=BaseException)
 
@@ -27,6 +28,7 @@ def open_regular(path: str, name: str) -> tuple[BinaryIO, int]:
     that would wait for a writer.
     """
     try:
+        require_no_results(path, name)
         require_regular(os.stat(path).st_mode, name)
         # Non-blocking, so that a file swapped for a FIFO since the check cannot hang us either.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -62,6 +64,15 @@ class Bounded(io.BufferedReader):
         """Read at most `count` bytes, or the rest, whatever is asked for."""
         left = max(0, self._size - self.tell())
         return super().read(left if count is None or count < 0 else min(count, left))
+
+
+def require_no_results(path: str, name: str) -> None:
+    """Raises UsageError for a folder with a manifest of ours, which has matrices in files of its own."""
+    if os.path.isfile(os.path.join(path, MANIFEST)):
+        held = sorted(each for each in os.listdir(path) if each.endswith(".npy"))
+        inside = f" with {', '.join(held)} in it" if held else ""
+        advice = os.path.join(name, held[0]) if held else ""
+        raise UsageError(f"{name} is a folder of results{inside}, but a matrix file was expected", advice)
 
 
 def require_regular(mode: int, name: str) -> None:

@@ -17,6 +17,9 @@ from tilewise.files.regular import refuse_url, require_utf8
 _ORDERS = {"C": "row by row", "F": "column by column"}
 
 
+_STANDARD_OUTPUT = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+
+
 class Target(msgspec.Struct, frozen=True):
     """A place that was found fit to be written: `path` with links followed, `name` as the user wrote it.
 
@@ -57,6 +60,8 @@ def find_target(name: str, colours: bool = False) -> Target:
         raise UsageError("the output has an empty name, but a path was expected")
     require_utf8(name)
     refuse_url(name)
+    if name in _STANDARD_OUTPUT:
+        raise UsageError(f"the output {name} has no extension for its format", "-o - --to npy")
     base, member = split_name(name)
     if name.endswith("]") and split_input(name)[2] is not None:
         whole = split_input(name)[0]

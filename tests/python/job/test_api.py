@@ -78,7 +78,7 @@ def test_a_job_that_stopped_in_time_is_no_failure() -> None:
     ("words", "flags", "how", "kind", "said", "advice"),
     [
         (("nope.npy", "B.npy"), {}, "", UsageError, "nope.npy does not exist", ""),
-        (("A.npy", "B.npy"), {"rnks": 2}, "", UsageError, "has no flag --rnks", "tilewise multiply --help"),
+        (("A.npy", "B.npy"), {"rnks": 2}, "", UsageError, "has no flag --rnks", "--ranks"),
         (("A.npy", "B.npy"), {"ranks": 2}, "die", RunError, "rank", ""),
         (("A.npy", "B.npy"), {"verify": "fast"}, "wrong", VerificationError, "verification", ""),
     ],

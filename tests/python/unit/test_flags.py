@@ -169,7 +169,8 @@ def test_what_must_be_given_is_asked_for(name: str, here: InProcess) -> None:
     for each in page_of(name).arguments.every():
         if each.needed:
             message = one_message(here(*words), 2)
-            assert f"{name} needs {each.name}" in message and f"  try: tilewise {name} --help" in message
+            advice = "-o " if each.field == "output" else f"tilewise {name} --help"
+            assert f"{name} needs {each.name}" in message and f"  try: {advice}" in message
             value = {"--shape": "4x4", "SHELL": "bash"}.get(each.name, "3")
             words += [value] if each.flag.place else [each.name, value]
 

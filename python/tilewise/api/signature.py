@@ -1,0 +1,80 @@
+"""Signatures and docstrings of the functions, with the options that their commands declare.
+
+`help(tilewise.multiply)` and an editor's TAB thus show every option. They are made when somebody asks for a
+function; importing the package makes none.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import keyword
+import textwrap
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tilewise.base.declare import Argument, declared
+from tilewise.base.errors import UsageError
+from tilewise.operations import OPERATIONS, options_of
+
+_NO_OPTIONS = ("output", "json")  # what a function takes as `out`, and what it returns
+
+
+@functools.cache
+def options(command: str) -> dict[str, Argument]:
+    """The options of the function of a command, by their names in Python; none of any other function."""
+    if command in OPERATIONS:
+        from tilewise.engine.request import Request
+
+        found: Iterable[Argument] = [*declared(options_of(command)), *declared(Request)]
+    elif command == "measure":
+        from tilewise.lab.measurement.request import MeasureRequest
+
+        found = declared(MeasureRequest)
+    else:
+        return {}
+    shown = [each for each in found if not (each.flag.place or each.hidden or each.rest)]
+    named = {_name(each): each for each in shown}
+    return {name: each for name, each in named.items() if name not in _NO_OPTIONS}
+
+
+def _name(one: Argument) -> str:
+    spelt = one.name.lstrip("-").replace("-", "_")
+    return spelt + "_" * keyword.iskeyword(spelt)
+
+
+def documented(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with its options in its signature and in its docstring."""
+    known = options(function.__name__)
+    if not known or hasattr(function, "__signature__"):
+        return function
+    signature = inspect.signature(function)
+    own = [each for each in signature.parameters.values() if each.kind != inspect.Parameter.VAR_KEYWORD]
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+        for name in known
+        if name not in signature.parameters
+    ]
+    function.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+    wrap = functools.partial(textwrap.fill, width=98, initial_indent="    ", subsequent_indent=" " * 8)
+    lines = "\n".join(wrap(f"{name}: {_said(one)}") for name, one in known.items())
+    function.__doc__ = f"{inspect.cleandoc(function.__doc__ or '')}\n\nOptions:\n{lines}\n"
+    return function
+
+
+def _said(one: Argument) -> str:
+    choices = f" One of {', '.join(one.choices)}." if one.choices else ""
+    default = f" Default: {one.flag.default}." if one.flag.default else ""
+    return f"{one.help}{choices}{default}"
+
+
+def refuse_unknown(command: str, given: Iterable[str]) -> None:
+    """Raise UsageError for a name that is no option of the function, with the nearest that is one."""
+    known = options(command)
+    for name in given:
+        if name.rstrip("_") not in (each.rstrip("_") for each in known):
+            near = difflib.get_close_matches(name, known, 1)
+            raise UsageError(
+                f"tilewise.{command} has no option {name!r}", near[0] if near else f"help(tilewise.{command})"
+            )
