@@ -141,7 +141,7 @@ def test_errors_speak_of_the_callers_arrays() -> None:
         package.multiply(numpy.ones((2, 3)), numpy.ones((2, 3)))
     assert usage.value.advice == "--transpose-a" and usage.value.record is None
     assert isinstance(usage.value, package.TilewiseError)
-    with pytest.raises(package.UsageError, match="a is neither a path nor an array"):
+    with pytest.raises(package.UsageError, match="a is an array of Python objects, and a"):
         package.transpose(numpy.array([[object()]]))
     with pytest.raises(package.UsageError, match="a is neither a path nor an array"):
         package.transpose([[1, 2], [3]])
