@@ -67,8 +67,9 @@ TEST_CASE("a ledger that goes back knows nothing of what came between, and its p
     CHECK(ledger.seconds(Phase::input) == doctest::Approx(ledger.total()).epsilon(1e-9));
 }
 
-TEST_CASE("large buffers lie on huge page borders, and read as zero") {
+TEST_CASE("large buffers lie on huge page borders, read as zero and take no more than was asked for") {
     const Buffer large(std::size_t{5} << 20);
+    CHECK(large.bytes() == std::size_t{5} << 20);
     CHECK(reinterpret_cast<std::uintptr_t>(large.data()) % (std::size_t{2} << 20) == 0);
     CHECK(large.data()[large.bytes() - 1] == std::byte{0});
     const Buffer small(10);

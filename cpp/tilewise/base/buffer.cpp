@@ -30,13 +30,13 @@ Buffer::Buffer(std::size_t bytes) {
     if (bytes == 0) {
         return;
     }
+    // The end lies on small pages: a plan counts the bytes that it asks for, and not up to a huge page more.
+    bytes_ = round_up(bytes, std::size_t{page});
     if (bytes < 2 * huge_page) {
-        bytes_ = round_up(bytes, std::size_t{page});
         data_ = static_cast<std::byte*>(map(bytes_));
         return;
     }
     // Map one huge page more than needed, and give back what sticks out on either side of the aligned middle.
-    bytes_ = round_up(bytes, huge_page);
     auto* start = static_cast<std::byte*>(map(bytes_ + huge_page));
     const std::size_t before = (huge_page - reinterpret_cast<std::uintptr_t>(start) % huge_page) % huge_page;
     if (before > 0) {
