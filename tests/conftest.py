@@ -4,22 +4,22 @@ tests/cluster        one after the other; they mostly wait, so that others can r
 tests/python/slow    one after the other: they fill disks, take memory and kill at given moments
 all others           file by file, on whatever is free; what a job left is looked for in its own folder
 
-`make test` runs a part, `--part sample`: files that no folder above and no line of tests/check_only.toml has,
-and of a test with more than SAMPLE cases as many, spread evenly, unless its module says EVERY_CASE. `make
-check` runs that and the rest, `--part rest`.
+`make test` runs a part, `--part sample`: the first case of each test, or all cases where the module says
+EVERY_CASE; nothing from the folders above, and nothing that tests/check_only.toml lists. `make check` also
+runs the others, `--part rest`.
 """
 
 from __future__ import annotations
 
 import signal
 import tomllib
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-SAMPLE = 1
-_HERE = Path(__file__).parent
+_ROOT = Path(__file__).parents[1]
 _ONE_BY_ONE = ("tests/cluster/", "tests/python/slow/")
 # What is ignored stays so in children, whose tests want it to end them; a function of ours does not.
 if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
@@ -43,29 +43,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", choices=("sample", "rest"), help="what make test runs, or what it leaves out")
 
 
-def sampled(items: list[pytest.Item], check_only: dict[str, str]) -> set[str]:
-    """The names of the tests that `make test` runs."""
-    cases: dict[tuple[Path, str], list[pytest.Item]] = {}
+def name_of(item: pytest.Item) -> str:
+    """The test's name without its case: `tests/python/job/test_svd.py::test_bits`."""
+    name = getattr(item, "originalname", item.name)
+    return f"{item.path.relative_to(_ROOT).as_posix()}::{name}"
+
+
+def sampled(items: list[pytest.Item], check_only: Container[str]) -> set[pytest.Item]:
+    """The tests that `make test` runs."""
+    chosen, seen = set(), set()
     for item in items:
-        name = str(getattr(item, "originalname", item.name))
-        file = item.path.relative_to(_HERE.parent).as_posix()
-        if not any(each in check_only for each in (file, f"{file}::{name}")) and not file.startswith(
-            _ONE_BY_ONE
-        ):
-            cases.setdefault((item.path, name), []).append(item)
-    chosen = set()
-    for every in cases.values():
-        most = len(every) if getattr(getattr(every[0], "module", None), "EVERY_CASE", False) else SAMPLE
-        few = min(most, len(every))
-        chosen |= {every[i * len(every) // few].nodeid for i in range(few)}
+        name = name_of(item)
+        file = name.partition("::")[0]
+        if file.startswith(_ONE_BY_ONE) or file in check_only or name in check_only:
+            continue
+        every = getattr(getattr(item, "module", None), "EVERY_CASE", False)
+        if every or name not in seen:
+            chosen.add(item)
+        seen.add(name)
     return chosen
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     part = config.getoption("--part")
     if part:
-        check_only = tomllib.loads((_HERE / "check_only.toml").read_text(encoding="utf-8"))
-        chosen = sampled(items, check_only)
-        kept = [item for item in items if (item.nodeid in chosen) == (part == "sample")]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-        items[:] = kept
+        listed = tomllib.loads((_ROOT / "tests/check_only.toml").read_text(encoding="utf-8"))
+        chosen = sampled(items, listed)
+        left = [item for item in items if (item in chosen) != (part == "sample")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in set(left)]

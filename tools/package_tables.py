@@ -7,7 +7,6 @@ shells ask for them on TAB. `python tools/package_tables.py` writes both; tests 
 from __future__ import annotations
 
 import inspect
-import keyword
 import subprocess
 import sys
 import textwrap
@@ -15,6 +14,7 @@ import typing
 from pathlib import Path
 from typing import Any
 
+from tilewise.api.signature import LEFT_OUT, python_name
 from tilewise.base.declare import Argument, declared
 from tilewise.cli import names, page_of
 from tilewise.cli.complete import Row
@@ -24,7 +24,6 @@ ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "python/tilewise/api/options.pyi"
 COMPLETIONS = ROOT / "python/tilewise/cli/complete.tsv"
 COMMANDS = ("multiply", "transpose", "stencil", "svd", "convert", "generate", "norm", "measure")
-LEFT_OUT = ("output", "json", "quiet", "verbose")  # what a function returns, and what it does not print
 ARGUMENTS = {"svd": ("values_only",)}  # which a function declares itself, as its return type depends on them
 # Values that say more than the words of a command line.
 TYPES = {
@@ -63,10 +62,9 @@ def flags_of(kind: type) -> Flags:
     hints = typing.get_type_hints(kind)
     own = inspect.get_annotations(kind)
     return {
-        spelt + "_" * keyword.iskeyword(spelt): (hints[one.field], one.help, one.needed)
+        name: (hints[one.field], one.help, one.needed)
         for one in declared(kind)
-        for spelt in [one.name.lstrip("-").replace("-", "_")]
-        if one.field in own and not one.flag.place and spelt not in LEFT_OUT
+        if one.field in own and not one.flag.place and (name := python_name(one)) not in LEFT_OUT
     }
 
 

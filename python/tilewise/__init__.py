@@ -77,9 +77,9 @@ def __getattr__(name: str) -> Any:
         module = next((each for each, names in _MODULES.items() if name in names), "tilewise.api.calls")
         found = getattr(importlib.import_module(module), name)
         if module == "tilewise.api.calls":
-            from tilewise.api.signature import documented
+            from tilewise.api.signature import document
 
-            documented(found)
+            document(found)
         globals()[name] = found
         return found
     raise AttributeError(f"module 'tilewise' has no attribute {name!r}")

@@ -215,8 +215,6 @@ def plan(command: str, *inputs: Matrix, out: Path | None = None, **options: Any)
     Takes what the function of that name takes. UsageError for what that would refuse.
     """
     operation = options_of(command) if command in OPERATIONS else None
-    if operation is not None:
-        refuse_unknown(command, (name for name in options if name != "all"))
     named = dict(zip(operation.operands if operation else ("a", "b"), inputs, strict=False))
     with arrays(_with_weights(named, options)) as call:
         path = out

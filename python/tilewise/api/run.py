@@ -72,10 +72,14 @@ class JobRecord(Record, _Shown, kw_only=True):
             for several in (self.inputs, self.outputs)
         ]
         names = " → ".join(each for each in named if each)
-        how = self._view()[1][1]
         verdict = "not verified" if proof is None else f"verified: {proof.verdict()}"
         took = f"{seconds_text(seconds.total.max)} s, with its start {seconds_text(seconds.wall)} s"
-        return f"<{self.command}: {names}\n {how}\n {took}; {verdict}>"
+        return f"<{self.command}: {names}\n {self._how()}\n {took}; {verdict}>"
+
+    def _how(self) -> str:
+        variant = self.variant
+        size = f"{plural(variant.ranks, 'rank')} × {plural(variant.threads, 'thread')}"
+        return f"{variant.algorithm}, {variant.exchange}, io {variant.io}, {size}"
 
     def _view(self) -> View:
         """Files, variant, phases over ranks, verdict and warnings."""
@@ -83,9 +87,6 @@ class JobRecord(Record, _Shown, kw_only=True):
 
         matrices = (*self.inputs, *self.outputs)
         names = ", ".join(f"{each.path} ({'×'.join(map(str, each.shape))})" for each in matrices)
-        variant = self.variant
-        size = f"{plural(variant.ranks, 'rank')} × {plural(variant.threads, 'thread')}"
-        how = f"{variant.algorithm}, {variant.exchange}, io {variant.io}, {size}"
         table = Table("", "", text_columns("seconds") + number_columns("min", "mean", "max"))
         for name in _PHASES:
             spread: RankSeconds = getattr(self.seconds, name)
@@ -93,7 +94,7 @@ class JobRecord(Record, _Shown, kw_only=True):
         table.add("wall", "", "", seconds_text(self.seconds.wall))
         proof = self.verification
         table.notes = ["not verified" if proof is None else f"verified: {proof.method}, {proof.verdict()}"]
-        return f"tilewise {self.command}", [names, how], [table], self.warnings
+        return f"tilewise {self.command}", [names, self._how()], [table], self.warnings
 
 
 class PlanRecord(Planned, _Shown, frozen=True, kw_only=True):

@@ -6,7 +6,6 @@ function; importing the package makes none.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import keyword
@@ -16,9 +15,10 @@ from typing import Any
 
 from tilewise.base.declare import Argument, declared
 from tilewise.base.errors import UsageError
+from tilewise.base.units import nearest
 from tilewise.operations import OPERATIONS, options_of
 
-_NO_OPTIONS = ("output", "json")  # what a function takes as `out`, and what it returns
+LEFT_OUT = ("output", "json", "quiet", "verbose")  # what a function returns, and what it does not print
 
 
 @functools.cache
@@ -34,21 +34,21 @@ def options(command: str) -> dict[str, Argument]:
         found = declared(MeasureRequest)
     else:
         return {}
-    shown = [each for each in found if not (each.flag.place or each.hidden or each.rest)]
-    named = {_name(each): each for each in shown}
-    return {name: each for name, each in named.items() if name not in _NO_OPTIONS}
+    shown = (each for each in found if not (each.flag.place or each.hidden))
+    return {name: each for each in shown if (name := python_name(each)) not in LEFT_OUT}
 
 
-def _name(one: Argument) -> str:
+def python_name(one: Argument) -> str:
+    """The name of a flag as a keyword of a function: `max_sweeps`, or `as_`, as Python has `as` itself."""
     spelt = one.name.lstrip("-").replace("-", "_")
     return spelt + "_" * keyword.iskeyword(spelt)
 
 
-def documented(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with its options in its signature and in its docstring."""
+def document(function: Callable[..., Any]) -> None:
+    """Put the options of a function into its signature and its docstring."""
     known = options(function.__name__)
-    if not known or hasattr(function, "__signature__"):
-        return function
+    if not known or hasattr(function, "__signature__"):  # in another thread, just now
+        return
     signature = inspect.signature(function)
     own = [each for each in signature.parameters.values() if each.kind != inspect.Parameter.VAR_KEYWORD]
     added = [
@@ -60,7 +60,6 @@ def documented(function: Callable[..., Any]) -> Callable[..., Any]:
     wrap = functools.partial(textwrap.fill, width=98, initial_indent="    ", subsequent_indent=" " * 8)
     lines = "\n".join(wrap(f"{name}: {_said(one)}") for name, one in known.items())
     function.__doc__ = f"{inspect.cleandoc(function.__doc__ or '')}\n\nOptions:\n{lines}\n"
-    return function
 
 
 def _said(one: Argument) -> str:
@@ -72,9 +71,10 @@ def _said(one: Argument) -> str:
 def refuse_unknown(command: str, given: Iterable[str]) -> None:
     """Raise UsageError for a name that is no option of the function, with the nearest that is one."""
     known = options(command)
+    taken = {name.rstrip("_") for name in (*known, *LEFT_OUT)}
     for name in given:
-        if name.rstrip("_") not in (each.rstrip("_") for each in known):
-            near = difflib.get_close_matches(name, known, 1)
+        if name.rstrip("_") not in taken:
             raise UsageError(
-                f"tilewise.{command} has no option {name!r}", near[0] if near else f"help(tilewise.{command})"
+                f"tilewise.{command} has no option {name!r}",
+                nearest(name, known) or f"help(tilewise.{command})",
             )

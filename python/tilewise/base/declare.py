@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tilewise.base.errors import UsageError
+from tilewise.base.units import nearest
 
 WHAT, HOW, WHERE, SHOW = "What", "How", "Where", "Show"  # headings of a help page, in their order
 
@@ -166,12 +167,12 @@ class Argument:
 
     def _no_choice(self, value: str, options: Any) -> UsageError:
         if value not in self.flag.known:
-            known = ", ".join(self.flag.known or self.choices)
-            import difflib
-
-            near = difflib.get_close_matches(value, self.flag.known or self.choices, 1)
-            advice = f"{self.name} {near[0]}" if near else ""
-            return UsageError(f"{self.name} {value!r} is unknown; expected one of {known}", advice)
+            known = self.flag.known or self.choices
+            near = nearest(value, known)
+            return UsageError(
+                f"{self.name} {value!r} is unknown; expected one of {', '.join(known)}",
+                f"{self.name} {near}" if near else "",
+            )
         takes = ", ".join(each for each in self.choices if each != "auto")
         return UsageError(
             f"{self.name} {value} makes no sense with {options.command}: it takes {takes}",

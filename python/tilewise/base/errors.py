@@ -36,6 +36,7 @@ BY_ERRNO = {
 }
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DISK_ADVICE = "check the kernel log for errors of that disk or file server, then run again"
+_TRY = "  try: "  # begins the line that says what to do next
 # Not printable and yet harmless: line ends, and what joins letters and emoji or keeps them apart.
 _KEPT = "\n\t\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
 
@@ -76,14 +77,23 @@ class TilewiseError(Exception):
         super().__init__(message)
         self.message = message
         self.advice = advice
-        if advice:
-            self.add_note(f"  try: {advice}")
+
+    @property
+    def advice(self) -> str:
+        """Advice on what to do next, or nothing. A traceback shows it as a note (PEP 678)."""
+        return self._advice
+
+    @advice.setter
+    def advice(self, advice: str) -> None:
+        self._advice = advice
+        others = [note for note in getattr(self, "__notes__", ()) if not note.startswith(_TRY)]
+        self.__notes__ = [clean(f"{_TRY}{advice}"), *others] if advice else others
 
     def text(self) -> str:
         """The whole message as it is printed, without a final newline."""
         lines = [f"tilewise: {self.message}"]
         if self.advice:
-            lines.append(f"  try: {self.advice}")
+            lines.append(f"{_TRY}{self.advice}")
         return clean("\n".join(lines))
 
     def _render_traceback_(self) -> list[str]:
@@ -93,8 +103,8 @@ class TilewiseError(Exception):
         shown = get_ipython().InteractiveTB.structured_traceback(  # type: ignore[no-untyped-call, unused-ignore]
             type(self), self, _outside(self.__traceback__)
         )
-        said = any(self.advice in line for line in shown)  # as a note, by newer versions
-        return list(shown) if said or not self.advice else [*shown, clean(f"  try: {self.advice}")]
+        unsaid = [note for note in self.__notes__ if not any(note in line for line in shown)]
+        return [*shown, *unsaid]  # older versions show no notes
 
 
 def _outside(trace: TracebackType | None) -> TracebackType | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 
 from tilewise.base.errors import UsageError
 
@@ -122,6 +123,13 @@ def listing(names: list[str] | tuple[str, ...], joint: str = "and") -> str:
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} {joint} {names[-1]}"
+
+
+def nearest(word: str, known: Iterable[str], alike: float = 0.6) -> str:
+    """The known word that is most like `word`, a slip of the keyboard; empty where none is `alike` enough."""
+    import difflib  # which only a mistake needs
+
+    return next(iter(difflib.get_close_matches(word, known, 1, alike)), "")
 
 
 def _three(value: float) -> str:

@@ -273,9 +273,10 @@ def _is_job(words: list[str]) -> bool:
 
 
 def _nearest(name: str) -> str:
-    import difflib
+    from tilewise.base.units import nearest
 
-    return "".join(f"tilewise {near}" for near in difflib.get_close_matches(name, COMMANDS, n=1))
+    near = nearest(name, COMMANDS)
+    return f"tilewise {near}" if near else ""
 
 
 def _say(error: TilewiseError) -> None:

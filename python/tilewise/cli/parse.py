@@ -17,6 +17,7 @@ import msgspec
 
 from tilewise.base.declare import Argument, Arguments, Flags, arguments_of
 from tilewise.base.errors import UsageError
+from tilewise.base.units import nearest
 
 _NUMBERS = {int: ("a whole number", re.compile(r"[+-]?[0-9]+")), float: ("a number", None)}
 _NEGATIVE = re.compile(r"-[0-9.]")
@@ -68,10 +69,7 @@ def read(name: str, arguments: Arguments, words: list[str]) -> Values:
                 spelt, equals, text = word[:2], "=", word[2:]  # -n4
             flag = arguments.flags.get(spelt)
             if flag is None:
-                import difflib
-
-                near = difflib.get_close_matches(spelt, arguments.flags, 1)
-                raise UsageError(f"{name} has no flag {spelt}", near[0] if near else "")
+                raise UsageError(f"{name} has no flag {spelt}", nearest(spelt, arguments.flags))
             if flag in given and not flag.several:
                 raise UsageError(f"{spelt} was given more than once")
             if flag.kind is bool:

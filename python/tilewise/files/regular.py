@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, TypeVar
 
 from tilewise.base.errors import DISK_ERRORS, Interrupted, TilewiseError, UsageError, disk_failure, one_line
+from tilewise.base.units import nearest
 from tilewise.files.checks import MANIFEST
 
 _Kind = TypeVar("_Kind", bound=BaseException)
@@ -28,8 +29,10 @@ def open_regular(path: str, name: str) -> tuple[BinaryIO, int]:
     that would wait for a writer.
     """
     try:
-        require_no_results(path, name)
-        require_regular(os.stat(path).st_mode, name)
+        mode = os.stat(path).st_mode
+        if stat.S_ISDIR(mode):
+            refuse_results(path, name)
+        require_regular(mode, name)
         # Non-blocking, so that a file swapped for a FIFO since the check cannot hang us either.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -66,13 +69,14 @@ class Bounded(io.BufferedReader):
         return super().read(left if count is None or count < 0 else min(count, left))
 
 
-def require_no_results(path: str, name: str) -> None:
-    """Raises UsageError for a folder with a manifest of ours, which has matrices in files of its own."""
-    if os.path.isfile(os.path.join(path, MANIFEST)):
-        held = sorted(each for each in os.listdir(path) if each.endswith(".npy"))
-        inside = f" with {', '.join(held)} in it" if held else ""
-        advice = os.path.join(name, held[0]) if held else ""
-        raise UsageError(f"{name} is a folder of results{inside}, but a matrix file was expected", advice)
+def refuse_results(path: str, name: str) -> None:
+    """Raises UsageError for a folder with a manifest as ours, and matrices in files of their own."""
+    held = sorted(each for each in os.listdir(path) if each.endswith(".npy"))
+    if held and os.path.isfile(os.path.join(path, MANIFEST)):
+        raise UsageError(
+            f"{name} is a folder of results with {', '.join(held)} in it, but a matrix file was expected",
+            os.path.join(name, held[0]),
+        )
 
 
 def require_regular(mode: int, name: str) -> None:
@@ -118,14 +122,12 @@ def refuse_url(name: str) -> None:
 
 def _neighbour(path: str) -> str:
     """Names of files in the same folder that look like a slip of the keyboard away."""
-    import difflib
-
     folder, base = os.path.split(path)
     try:
-        near = difflib.get_close_matches(base, os.listdir(folder or ".")[:10_000], n=1, cutoff=0.75)
+        near = nearest(base, os.listdir(folder or ".")[:10_000], 0.75)
     except OSError:
         return ""
-    return os.path.join(folder, near[0]) if near else ""
+    return os.path.join(folder, near) if near else ""
 
 
 @contextlib.contextmanager

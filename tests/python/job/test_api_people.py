@@ -7,6 +7,7 @@ import pydoc
 import subprocess
 import sys
 import traceback
+from typing import Any
 
 import numpy
 import pytest
@@ -56,6 +57,27 @@ def test_the_advice_is_a_note(tilewise: Tilewise) -> None:
 
     assert "tilewise.multiply has no option 'rank'" in str(caught.value)
     assert "".join(traceback.format_exception(caught.value)).endswith("  try: ranks\n")
+
+
+def test_the_note_is_the_advice_of_now() -> None:
+    error = package.UsageError("a file is missing", "look at /dev/shm/a-1.npy")
+    error.add_note("by somebody else")
+
+    error.advice = "look at a"
+
+    assert error.__notes__ == ["  try: look at a", "by somebody else"]
+    error.advice = ""
+    assert error.__notes__ == ["by somebody else"]
+
+
+@pytest.mark.parametrize("option", [{"verbose": True}, {"quiet": True}, {"as_": "row"}, {"as": "row"}])
+def test_what_a_command_takes_besides_is_known(tilewise: Tilewise, option: dict[str, Any]) -> None:
+    assert package.transpose(numpy.ones((2, 3)), **option).shape == (3, 2)
+
+
+def test_a_plan_takes_the_flags_of_plan(tilewise: Tilewise) -> None:
+    with pytest.raises(package.UsageError, match="--machine nope.json"):
+        package.plan("transpose", numpy.ones((2, 3)), machine="nope.json")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.base.units import bytes_text, listing, plural
+from tilewise.base.units import bytes_text, listing, nearest, plural
 from tilewise.lab.study.expression import Expression, Missing, Scope, scope_of, short
 from tilewise.lab.study.inputs import PreparedInput, plain_name, resolve
 from tilewise.lab.study.schema import Run, condition_of
@@ -280,10 +280,8 @@ class _Template:
     def _spelt(self, name: str) -> str:
         spelt = self._found(name.lstrip("-"))
         if not spelt:
-            import difflib
-
-            near = difflib.get_close_matches(f"--{name}", self._flags, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            near = nearest(f"--{name}", self._flags)
+            hint = f"; did you mean {near}?" if near else ""
             raise UsageError(
                 f"{self._where}: {self._run.command} has no flag --{name.replace('_', '-')}"
                 f"{line_of(self._study.text, name)}{hint}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from tilewise.base.errors import UsageError
+from tilewise.base.units import nearest
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "studies")
 
@@ -19,10 +20,8 @@ def path_of(name: str) -> str:
     if name.endswith(".toml") or os.sep in name:
         return name
     if name not in names():
-        import difflib
-
-        near = difflib.get_close_matches(name, names(), n=1)
-        advice = f"tilewise study show {near[0]}" if near else "tilewise study list"
+        near = nearest(name, names())
+        advice = f"tilewise study show {near}" if near else "tilewise study list"
         raise UsageError(
             f"there is no study {name!r}; choose from {', '.join(names())}, or name a file FILE.toml", advice
         )

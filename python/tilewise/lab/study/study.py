@@ -5,7 +5,6 @@ Design: docs/design/measuring.md.
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import re
@@ -15,6 +14,7 @@ from typing import Any
 import msgspec
 
 from tilewise.base.errors import UsageError
+from tilewise.base.units import nearest
 from tilewise.lab.study.expression import Expression
 from tilewise.lab.study.schema import (
     AGGREGATES,
@@ -164,8 +164,8 @@ def _sentence(said: str, text: str) -> str:
     unknown = re.fullmatch(r"Object contains unknown field `(.*)`", message)
     if unknown:
         key = unknown[1]
-        near = difflib.get_close_matches(key, _keys(), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        near = nearest(key, _keys())
+        hint = f"; did you mean {near!r}?" if near else ""
         return f"unknown key {key!r} in {table}{line_of(text, key)}{hint}"
     missing = re.fullmatch(r"Object missing required field `(.*)`", message)
     if missing:
