@@ -81,15 +81,16 @@ TEST_CASE("lines are counted alike however a text is cut, and returns without a 
         for (char& letter : text) {
             letter = below(seed % 40 + 1) == 0 ? letters[below(letters.size())] : letter;
         }
-        for (const bool tabs : {false, true}) {
+        for (const auto& [tabs, comments] : {std::pair(false, true), std::pair(true, true), std::pair(true, false)}) {
+            const std::string marks = comments ? "\n#%" : "\n";
             std::int64_t expected = 0;
             bool lone = false;
-            LineCounter counter('\n', tabs);
+            LineCounter counter('\n', tabs, comments);
             for (std::size_t i = 0; i < text.size(); ++i) {
                 lone |= text[i] == '\r' && text.substr(i + 1, 1) != "\n";
                 if (i == 0 || text[i - 1] == '\n') {
                     const std::size_t first = text.find_first_not_of(tabs ? " \r\v\f" : " \t\r\v\f", i);
-                    expected += first < text.size() && std::string("\n#%").find(text[first]) == std::string::npos;
+                    expected += first < text.size() && marks.find(text[first]) == std::string::npos;
                 }
             }
             for (std::size_t at = 0; at < text.size();) {
@@ -316,6 +317,17 @@ TEST_CASE("what a float cannot hold is counted, with the place of the first") {
     CHECK(losses("1;\"9007199254740993\"\n", {';', 2, false, ','}, Dtype::float64) == "1 \"90 2, none");
 }
 
+TEST_CASE("fields that are not taken may hold anything") {
+    TextStyle style{',', 3};
+    style.taken = {1};
+    CHECK(parsed<double>("\"a, \"\"b\"\"\",1,x\n# 2,3,\n %,4,\"\"\n", style, Dtype::float64) ==
+          std::vector<double>{1, 3, 4});
+    style.taken = {0, 2};
+    CHECK(parsed<double>("1,#N/A,2\n3,4 # 5,6\n", style, Dtype::float64) == std::vector<double>{1, 2, 3, 6});
+    CHECK(complaint("1,a,2\n3,b,c\n", style, Dtype::float64) == "line 2, column 3: \"c\" is not a number");
+    CHECK(complaint("1,a\n", style, Dtype::float64) == "line 1: found 2 numbers, expected 3");
+}
+
 TEST_CASE("fast and plain agree on random texts, right and wrong") {
     const std::string alphabet = "0123456789.,+-eEdDjn#% \t\n\r()0123456789,,  \"\"nN\f#";
     int accepted = 0;
@@ -328,6 +340,9 @@ TEST_CASE("fast and plain agree on random texts, right and wrong") {
         TextStyle style{" ,\t"[mix(i + 2) % 3], static_cast<std::int64_t>(1 + mix(i + 3) % 2), false};
         style.decimal = mix(i + 4) % 4 == 0 ? ',' : '.';
         style.hash_comments = mix(i + 6) % 4 != 0;
+        if (mix(i + 7) % 4 == 0) {
+            style.taken = {static_cast<std::int64_t>(mix(i + 8)) & (style.line_numbers - 1)};
+        }
         if (mix(i + 5) % 3 == 0) {
             style.missing = {"n", "-9"};
         }
@@ -339,7 +354,7 @@ TEST_CASE("fast and plain agree on random texts, right and wrong") {
             const std::int64_t count =
                 parse_text(text.data(), text.data() + text.size(), style, dtype, fast.data(), room, 1);
             fast.resize(static_cast<std::size_t>(count) * size_of(dtype));
-            CHECK(count == count_lines(text.data(), text.data() + text.size(), style) * style.line_numbers);
+            CHECK(count == count_lines(text.data(), text.data() + text.size(), style) * style.line_taken());
         } catch (const UsageError&) {
             fast_refuses = true;
         }

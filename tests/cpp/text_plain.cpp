@@ -21,12 +21,17 @@ std::string stripped(const std::string& text) {
     return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
-/// Fields without blanks around them. What stands in quotes is of one field.
+/// Fields without blanks around them. What stands in quotes is of one field, in which two quotes stand for one.
 std::vector<std::string> split(const std::string& line, char separator) {
     std::vector<std::string> fields(1);
     bool quoted = false;
-    for (const char c : line) {
-        quoted = c == '"' ? !quoted && stripped(fields.back()).empty() : quoted;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+        const char c = line[i];
+        if (quoted && line.substr(i, 2) == "\"\"") {
+            fields.back() += line[i++];
+        } else if (c == '"') {
+            quoted = !quoted && stripped(fields.back()).empty();
+        }
         if (!quoted && (c == separator || (separator == ' ' && std::string(blanks).find(c) != std::string::npos))) {
             fields.emplace_back();
         } else {
@@ -210,25 +215,34 @@ std::vector<std::byte> plain_parse_text(std::string_view text, const TextStyle& 
         std::string whole(text.substr(0, length));
         whole.resize(whole.find_last_not_of('\r') + 1);
         text.remove_prefix(std::min(length + 1, text.size()));
+        const bool hash = style.hash_comments && style.taken.empty();
         for (const char* word : {"#N/A", "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!"}) {
-            if (style.hash_comments && stripped(whole).starts_with(word)) {
+            if (hash && stripped(whole).starts_with(word)) {
                 refuse(word);
             }
         }
         const bool tabs = style.tabs_are_fields();
         const std::size_t first = whole.find_first_not_of(tabs ? " \f\v" : blanks);
-        if (first == std::string::npos || whole[first] == '%' || (whole[first] == '#' && style.hash_comments)) {
+        const bool percent = first != std::string::npos && whole[first] == '%' && style.taken.empty();
+        if (first == std::string::npos || percent || (whole[first] == '#' && hash)) {
             continue;
         }
         std::size_t stop = whole.size();
-        for (std::size_t i = whole.size(); style.hash_comments && i-- > 1;) {
+        for (std::size_t i = whole.size(); hash && i-- > 1;) {
             stop = whole[i] == '#' && std::string(blanks).find(whole[i - 1]) != std::string::npos ? i : stop;
         }
         const std::string data = whole.substr(0, stop);
         try {
-            const auto fields = split(data, style.separator);
+            auto fields = split(data, style.separator);
             if (static_cast<std::int64_t>(fields.size()) != style.line_numbers) {
                 throw UsageError(std::to_string(fields.size()) + " numbers");
+            }
+            if (!style.taken.empty()) {
+                std::vector<std::string> some;
+                for (const std::int64_t field : style.taken) {
+                    some.push_back(fields[static_cast<std::size_t>(field)]);
+                }
+                fields = std::move(some);
             }
             with_field_type(dtype, style.pairs, [&](auto tag) {
                 using T = typename decltype(tag)::type;

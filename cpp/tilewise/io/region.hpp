@@ -44,9 +44,12 @@ struct TextLines {
     std::vector<std::string> missing = {};  ///< words for NaN; with any, an empty field is one too
     std::int64_t end = -1;                  ///< the byte where the lines end; −1: where the file does
     bool hash_comments = true;              ///< '#' begins a comment
+    std::vector<std::int64_t> taken = {};   ///< fields that are the matrix's, ascending; none: all of them
 
     /// Numbers of the matrix on each line.
-    std::int64_t elements() const { return pairs ? line_numbers / 2 : line_numbers; }
+    std::int64_t elements() const {
+        return taken.empty() ? (pairs ? line_numbers / 2 : line_numbers) : static_cast<std::int64_t>(taken.size());
+    }
 };
 
 /// A matrix in packed pieces that lie in the order of a regular grid over the stored rows and columns. Those at the

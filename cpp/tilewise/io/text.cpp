@@ -174,7 +174,8 @@ kernel::TextStyle style_of(const Region& region) {
             .pairs = text.pairs,
             .decimal = text.decimal,
             .missing = text.missing,
-            .hash_comments = text.hash_comments};
+            .hash_comments = text.hash_comments,
+            .taken = text.taken};
 }
 
 TextIndex::TextIndex(Context& context, const Region& region) : ledger_(context.ledger) {

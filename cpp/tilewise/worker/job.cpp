@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <functional>
 #include <tuple>
 
 #include <nlohmann/json.hpp>
@@ -257,7 +258,7 @@ void read(const Fields& from, io::Region& region) {
     });
     from("encoding", encoding, encodings, "encoding")("separator", separator)("decimal", decimal);
     from("line_numbers", lines.line_numbers)("pairs", lines.pairs)("missing", lines.missing);
-    from("text_end", lines.end)("hash_comments", lines.hash_comments);
+    from("text_end", lines.end)("hash_comments", lines.hash_comments)("taken", lines.taken);
     from("tiles", region.tiles)("fill", region.fill, bytes_of_hex)("chunks", chunks)("file_bytes", region.file_bytes);
     from("transposed", region.transposed)("generator", region.generator)("seed", region.seed);
     region.swap_bytes = big_endian != (std::endian::native == std::endian::big);
@@ -276,6 +277,11 @@ void read(const Fields& from, io::Region& region) {
         if (separator.size() != 1 || decimal.size() != 1 || lines.line_numbers < 1) {
             throw UsageError(region.name +
                              ": a text has one separator, one decimal mark and at least one number per line");
+        }
+        const auto& taken = lines.taken;
+        if (std::adjacent_find(taken.begin(), taken.end(), std::greater_equal<>()) != taken.end() ||
+            (!taken.empty() && (taken.front() < 0 || taken.back() >= lines.line_numbers))) {
+            throw UsageError(region.name + ": the fields that are taken of a line ascend, and are there");
         }
         lines.separator = separator[0];
         lines.decimal = decimal[0];

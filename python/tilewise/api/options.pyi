@@ -48,6 +48,8 @@ class JobOptions(TypedDict, total=False):
     decimal: str
     # Read this word in a text, such as NA, and empty fields as nan.
     missing: str | Sequence[str]
+    # First column of a text with labels of rows: drop leaves it out, keep reads it.
+    index: str
     # Memory limit for all ranks on a node, such as 4GiB.
     memory: str | int
     # File with one host per line: HOST or HOST:SLOTS.

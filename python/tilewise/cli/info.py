@@ -79,7 +79,7 @@ def facts_of(name: str, stats: bool, style: Style = PLAIN) -> tuple[dict[str, An
     Where none of these, or more than one, is a matrix, only what is true of the whole file is known.
     """
     files.require_text(name, style)
-    inside = contents(name)
+    inside = contents(name, style)
     if len(inside) <= 1:
         return _inspected(name, stats, style), []
     table = format_of(name).table
@@ -87,7 +87,7 @@ def facts_of(name: str, stats: bool, style: Style = PLAIN) -> tuple[dict[str, An
         facts = _facts(files.inspect(name, style=style), stats)
     elif table:
         try:
-            facts = _facts(files.inspect(name), stats)
+            facts = _facts(files.inspect(name, style=style), stats)
         except UsageError as error:
             facts = _whole(name) | {"notes": [error.message]}
     else:
@@ -180,11 +180,15 @@ def _table(path: str, inside: list[Content]) -> Table:
         table.add(*(Cell(text, tone=tone) for text in (each.member, shape, each.dtype, each.layout)))
     if len(inside) > _SHOWN:
         table.notes.append(f"and {len(inside) - _SHOWN} more, which --json lists")
-    if format_of(path).table and (some := [each.member for each in inside if each.dtype in ITEMSIZE][:2]):
+    if format_of(path).table and (some := _numbers_in(inside)[:2]):
         table.notes.append(f"a job takes columns by their names, such as {path}:{','.join(some)}")
     if matrices := [each for each in inside if each.matrix]:
         table.notes.append(f"a job takes a matrix by its name, such as {path}:{matrices[-1].member}")
     return table
+
+
+def _numbers_in(inside: list[Content]) -> list[str]:
+    return [each.member for each in inside if each.member and each.dtype in ITEMSIZE]
 
 
 def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:

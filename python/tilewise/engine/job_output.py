@@ -267,6 +267,7 @@ class FileOutput(JobOutput):
                 rectangles=self._cut,
                 planes=plan.planes,
                 extents=self._part.shape if self._part is not None else (),
+                names=plan.names,
             )
 
     def with_outputs(self, job: Job) -> Job:

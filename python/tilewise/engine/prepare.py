@@ -159,8 +159,10 @@ def _check_style(operation: Operation, inputs: list[Region], target: Target | No
         return
     read = any(region.path and format_of(region.name).styled for region in inputs)
     written = target is not None and not operation.several and target.format.styled
-    if given.header_rows is not None and not read:
-        raise UsageError("--header-rows makes no sense: no input is a .csv, .tsv or .txt file")
+    named = written and any(isinstance(region, Source) and region.names for region in inputs)
+    if not read and (given.index is not None or (given.header_rows is not None and not named)):
+        flag = "--index" if given.index is not None else "--header-rows"
+        raise UsageError(f"{flag} makes no sense: no input is a .csv, .tsv or .txt file")
     if not (read or written):
         flags = {"--separator": given.separator, "--decimal": given.decimal, "--missing": given.missing}
         flag = next(name for name, value in flags.items() if value)

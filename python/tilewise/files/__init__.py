@@ -93,6 +93,7 @@ def require_text(name: str, style: Style) -> None:
             "--separator": style.separator,
             "--decimal": style.decimal,
             "--missing": style.missing,
+            "--index": style.index,
         }
         flag = next(flag for flag, given in flags.items() if given)
         raise UsageError(f"{flag} makes no sense: {name} is no .csv, .tsv or .txt file")
@@ -116,8 +117,11 @@ class Content(msgspec.Struct, frozen=True):
     matrix: bool
 
 
-def contents(name: str) -> list[Content]:
-    """List all arrays of the file `name`; none where the format holds one only, or `name` says which one."""
+def contents(name: str, style: Style = PLAIN) -> list[Content]:
+    """List all arrays of the file `name`; none where the format holds one only, or `name` says which one.
+
+    `style` says how a text is read.
+    """
     if parse_name(name) is not None:
         return []
     base, member, part = split_input(name)
@@ -128,7 +132,9 @@ def contents(name: str) -> list[Content]:
     if not module.FORMAT.folder:
         open_regular(path, name)[0].close()
     with guarded(f"{name} is not a readable {ending_of(base)} file"):
-        found: list[Content] = module.contents(path, name)
+        found: list[Content] = module.contents(
+            path, name, **({"style": style} if module.FORMAT.styled else {})
+        )
     return found
 
 

@@ -63,6 +63,7 @@ class Output(Staged, kw_only=True):
     regions: list[Region]
     planes: int = 1
     extents: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
     version: tuple[int, int, int] | None = None
     whole: bool = False
     tidied: bool = False
@@ -171,7 +172,7 @@ class Output(Staged, kw_only=True):
     def _encode(self, sync: bool) -> None:
         target = self.target
         try:
-            more = (self.extents,) if self.extents else ()
+            more = (self.names,) if target.format.table else (self.extents,) if self.extents else ()
             module_of(target).encode(self.region, self.part, self.planes, *more)
             if sync:
                 sync_path(self.part)
@@ -324,12 +325,14 @@ def create(
     rectangles: list[Rectangle] | None = None,
     planes: int = 1,
     extents: tuple[int, ...] = (),
+    names: tuple[str, ...] = (),
 ) -> Output:
     """Make the part file for a `shape` matrix of `dtype` beside `target`, named with the job's `identity`.
 
     `header` asks a text for a first line with its shape, `style` how it is written. `rectangles` says how a
     folder of tiles is cut; one tile without it, or as its format likes. A picture has `planes`, one above the
-    other in the rows of `shape`; a stack `extents`, with as many numbers as `shape`. Raises RunError when the
+    other in the rows of `shape`; a stack `extents`, with as many numbers as `shape`; a table may have `names`
+    of columns. Raises RunError when the
     disk has too little space, with both numbers, or when the file cannot be made, UsageError for what the
     format cannot hold, in type or order, and for a container that another job writes to; nothing is left
     behind then.
@@ -358,6 +361,7 @@ def create(
         order=order,
         header=header,
         style=style,
+        names=names,
         planes=planes,
         extents=extents,
     )
@@ -379,6 +383,7 @@ def create(
         regions=[region],
         planes=planes,
         extents=extents,
+        names=names,
         version=version,
     )
 

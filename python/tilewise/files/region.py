@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from tilewise.files.slices import ArrayPart
-from tilewise.files.style import Style
+from tilewise.files.style import LineRule, Style
 
 Rectangle = tuple[tuple[int, int], tuple[int, int]]  # rows and columns [begin, end)
 _ASIDE = ("path", "name", "transposed", "format", "notes", "warnings")  # what may differ, or is looked at
@@ -93,8 +93,9 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     `line_numbers` numbers between `separator`s (a blank stands for any run of blanks); with `pairs` a complex
     number is two of these. With words for `missing` numbers an empty field is one too. Where its lines end
     before the file does, `text_end` is that byte. With `hash_comments` a `#` that begins a line, or follows a
-    blank, begins a comment. Of a stack it is the first slice, and `steps` are the bytes
-    from one to the next along each axis of the stack.
+    blank, begins a comment. The fields of a line that are `taken`, from 0, are the matrix's columns; without
+    any all are. Where some are not, these may hold anything, and nothing begins a comment. Of a stack it is
+    the first slice, and `steps` are the bytes from one to the next along each axis of the stack.
     """
 
     path: str
@@ -113,6 +114,7 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     missing: list[str] = []
     text_end: int = -1
     hash_comments: bool = True
+    taken: list[int] = []
     tiles: list[Tile] = []
     fill: str = ""
     chunks: Chunks | None = None
@@ -123,9 +125,14 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     steps: list[int] = []
 
     @property
-    def tabs_are_fields(self) -> bool:
-        """True where a line of nothing but tabs is one of numbers, which all are missing."""
-        return self.separator == "\t" and bool(self.missing)
+    def line_rule(self) -> LineRule:
+        """The rule for lines without numbers; tabs alone are fields where all of these may be missing."""
+        return LineRule(self.separator == "\t" and bool(self.missing), not self.taken)
+
+    @property
+    def line_taken(self) -> int:
+        """Numbers that are taken of a line of a text."""
+        return len(self.taken) or self.line_numbers
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -150,7 +157,8 @@ class New(msgspec.Struct, frozen=True, kw_only=True):
     """A matrix that a new file will hold: the file at `path` is there, and empty but for a container's copy.
 
     `name` is what the user wrote, `member` what stands in it behind the colon. `header` asks a text for a
-    first line with its shape, and `style` says how else it is written. A picture has `planes`, one above the
+    first line with its shape, and `style` says how else it is written. `names` are those of columns, where
+    they are known. A picture has `planes`, one above the
     other in the rows of `shape`. A stack has `extents`, all of its dimensions; `shape` has no more than as
     many numbers.
     """
@@ -164,6 +172,7 @@ class New(msgspec.Struct, frozen=True, kw_only=True):
     order: str = "C"
     header: bool = False
     style: Style = Style()
+    names: tuple[str, ...] = ()
     planes: int = 1
 
     @property
@@ -191,7 +200,8 @@ class Source(Region, frozen=True, kw_only=True):
     ranks do not know) must be decoded into a raw file before ranks can read it. Of a picture whose
     colours are taken, `planes` lie one above the other, and `rows` counts those of all. `part` says which
     matrix of an array it is; of a stack it is the first slice, and there are so many as `stack` says.
-    `compared` counts the chunks that were found to be unpacked as the format's library does it.
+    `compared` counts the chunks that were found to be unpacked as the format's library does it. `names` are
+    those of its columns, where a table has some.
 
     What the user should know comes as sentences of two kinds. `warnings`: the numbers that are taken may not
     be those that are meant, because something is dropped, is not applied, or can be read in another way.
@@ -203,6 +213,7 @@ class Source(Region, frozen=True, kw_only=True):
     member: str = ""
     encoded: bool = False
     planes: int = 1
+    names: tuple[str, ...] = ()
     part: ArrayPart | None = None
     stack: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()

@@ -24,16 +24,24 @@ class Style(msgspec.Struct, frozen=True):
     """Style of one text; None is what its first lines say, or what its extension means.
 
     `missing` are words in the place of a number that is missing, and an empty field is one too where there
-    are any; NaN is written as the first.
+    are any; NaN is written as the first. `index` says if the first column is one, which is left out.
     """
 
     header_rows: int | None = None
     separator: str | None = None
     decimal: str | None = None
     missing: tuple[str, ...] = ()
+    index: str | None = None
 
 
 PLAIN = Style()
+
+
+class LineRule(NamedTuple):
+    """A rule for lines without numbers: `tabs`: one of tabs alone has fields; `comments`: there are some."""
+
+    tabs: bool = False
+    comments: bool = True
 
 
 class MarkPair(NamedTuple):
@@ -106,6 +114,12 @@ MISSING = Flag(
     parse=parse_missing,
     several=True,
 )
+INDEX = Flag(
+    "First column of a text with labels of rows: drop leaves it out, keep reads it.",
+    HOW,
+    choices=("drop", "keep"),
+    default="drop one without a name",
+)
 
 
 class TextFlags(Flags, frozen=True, kw_only=True):
@@ -115,11 +129,12 @@ class TextFlags(Flags, frozen=True, kw_only=True):
     separator: Annotated[MarkPair, SEPARATOR] = MarkPair()
     decimal: Annotated[MarkPair, DECIMAL] = MarkPair()
     missing: Annotated[tuple[str, ...], MISSING] = ()
+    index: Annotated[str | None, INDEX] = None
 
     @property
     def read_style(self) -> Style:
         """Style of texts that are read."""
-        return Style(self.header_rows, self.separator.read, self.decimal.read, self.missing)
+        return Style(self.header_rows, self.separator.read, self.decimal.read, self.missing, self.index)
 
 
 def loss_text(kind: str, count: int, line: int, column: int, dtype: str) -> str:

@@ -16,6 +16,7 @@ from tilewise.base.errors import UsageError
 from tilewise.base.units import shape_text
 from tilewise.files.dtypes import ALL, ITEMSIZE, in_memory, is_integer, parse_dtype
 from tilewise.files.formats import MATRIX
+from tilewise.files.region import Source
 from tilewise.files.slices import parse_range, rows_needed
 from tilewise.files.target import Target, check_holds
 from tilewise.launch import job
@@ -142,7 +143,8 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
             warnings.append(
                 f"{how} truncates fractions: {source.name} is {source.dtype}, {target.name} gets {plan.dtype}"
             )
-        return msgspec.structs.replace(plan, warnings=[*warnings, *plan.warnings])
+        names = a.names[first_column:end_column] if isinstance(a, Source) else ()
+        return msgspec.structs.replace(plan, warnings=[*warnings, *plan.warnings], names=names)
 
 
 BAND = 32 << 20  # bytes of a rank's band, less where many ranks share a node

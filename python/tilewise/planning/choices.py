@@ -12,6 +12,7 @@ from tilewise.base.units import parse_pair, parse_size, parse_time
 from tilewise.files.style import (
     DECIMAL,
     HEADER_ROWS,
+    INDEX,
     MISSING,
     SEPARATOR,
     MarkPair,
@@ -219,6 +220,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     separator: Annotated[MarkPair, SEPARATOR] = MarkPair()
     decimal: Annotated[MarkPair, DECIMAL] = MarkPair()
     missing: Annotated[tuple[str, ...], MISSING] = ()
+    index: Annotated[str | None, INDEX] = None
     memory: Annotated[
         int | None,
         Flag(
@@ -311,12 +313,12 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def read_style(self) -> Style:
         """Style of texts that are read."""
-        return Style(self.header_rows, self.separator.read, self.decimal.read, self.missing)
+        return Style(self.header_rows, self.separator.read, self.decimal.read, self.missing, self.index)
 
     @property
     def written_style(self) -> Style:
         """Style of texts that are written."""
-        return Style(None, self.separator.write, self.decimal.write, self.missing)
+        return Style(self.header_rows, self.separator.write, self.decimal.write, self.missing)
 
     def fixed(self) -> list[str]:
         """Names of the flags that were given, out of those a plan chooses."""

@@ -66,7 +66,7 @@ def characters(dtype: str) -> int:
 
 def longest_line(region: Region) -> int:
     """Numbers that are read together however many they are: on a line of a text."""
-    return region.line_numbers // (1 + region.pairs)
+    return region.line_taken // (1 + region.pairs)
 
 
 def whole_lines(region: Region) -> int:

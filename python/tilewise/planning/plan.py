@@ -77,6 +77,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str
     order: str = "C"
     header: bool = False
+    names: tuple[str, ...] = ()
     choices: Choices
     facts: Facts
     need: Need

@@ -196,4 +196,4 @@ def test_what_makes_no_sense_is_refused(
 def test_reading_and_writing_may_differ(tilewise: Tilewise, inside: InProcess, done: Done) -> None:
     (tilewise.folder / "A.csv").write_text("x;y\n1,234;5\n")
     done("A.csv", "-o", "B.csv", "--separator", ";:|", "--decimal", ",:.", "--header-rows", "1")
-    assert (tilewise.folder / "B.csv").read_text() == "1.234|5\n"
+    assert (tilewise.folder / "B.csv").read_text() == "x|y\n1.234|5\n"

@@ -167,7 +167,6 @@ def test_a_working_folder_that_is_gone(here: InProcess, tmp_path: Path) -> None:
     [
         ("a,b", "a, b"),
         ('"x, 1","y"', "x, 1, y"),
-        (",b", ", b"),
         ("_x,3", ""),
         ("1,b", ""),
         ("a,b,c", ""),

@@ -17,7 +17,7 @@ from tilewise.files.formats import text_lines as lines
 from tilewise.files.output import create
 from tilewise.files.reading import binary, mapped
 from tilewise.files.slices import rows_needed
-from tilewise.files.style import Style
+from tilewise.files.style import LineRule, Style
 
 
 def looked_at(tmp_path: Path, text: str | bytes, name: str = "a.txt") -> tuple[int, int, str]:
@@ -105,7 +105,7 @@ def test_what_numpy_writes(
         ("a.txt", "# nothing\n\n", "no numbers"),
         ("a.csv", "x,2\n1,2\n", "'x' in its first line"),
         ("a.csv", "x,y,z\n1,2\n", "'x' in its first line"),
-        ("a.csv", "x,y\nm,s\n1,2\n", "'x' in its first line"),
+        ("a.csv", "x,y\nm,s\n1,2\n", r"'m' in line 2, column 1 \(x\)"),
         ("a.tsv", "1,234\t5,678\n", "'1,234' in its first line"),
         ("a.csv", "1,NA\n2,3\n", "'NA' in its first line"),
         ("a.csv", "1,2,\n3,4,\n", "nothing between"),
@@ -239,10 +239,10 @@ def test_the_program_counts_as_python_does(tmp_path: Path, line: bytes, ending: 
     path = tmp_path / "a.txt"
     path.write_bytes(b"# head\n" + line * (BIG // len(line) + 1) + ending)
     with path.open("rb") as file, pytest.MonkeyPatch.context() as patch:
-        for begin, tabs_are_fields in ((0, False), (7, True)):
-            counted = lines._counted_by_program(file, begin, "a.txt", tabs_are_fields)
+        for begin, rule in ((0, LineRule()), (7, LineRule(tabs=True)), (7, LineRule(comments=False))):
+            counted = lines._counted_by_program(file, begin, "a.txt", rule)
             patch.setattr(lines, "_WORTH_A_PROCESS", 1 << 40)
-            assert lines.count_data_lines(file, begin, "a.txt", None, tabs_are_fields) == (counted, None)
+            assert lines.count_data_lines(file, begin, "a.txt", None, rule) == (counted, None)
             patch.undo()
 
 

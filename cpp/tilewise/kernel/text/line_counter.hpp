@@ -10,13 +10,14 @@
 
 namespace tilewise::kernel {
 
-/// Takes a text in pieces that follow each other. A line holds data unless it is blank or begins, behind blanks, with
-/// '#' or '%'.
+/// Takes a text in pieces that follow each other. A line holds data unless it is blank or, in a text with comments,
+/// begins behind blanks with '#' or '%'.
 class LineCounter {
 public:
     /// `before` is the character before the text, which begins a line where that ends one.
-    LineCounter(char before, bool tabs_are_fields)
+    LineCounter(char before, bool tabs_are_fields, bool comments)
         : tabs_are_fields_(tabs_are_fields),
+          comments_(comments),
           open_(before == '\n'),
           last_(before) {}
 
@@ -73,7 +74,7 @@ private:
             if (open_) {
                 const char c = *at++;
                 if (c != '\n' && !is_blank(c)) {
-                    count_ += static_cast<std::int64_t>(c != '#' && c != '%');
+                    count_ += static_cast<std::int64_t>(!comments_ || (c != '#' && c != '%'));
                     open_ = false;
                 }
             } else {
@@ -88,7 +89,7 @@ private:
         return c == ' ' || c == '\r' || c == '\v' || c == '\f' || (c == '\t' && !tabs_are_fields_);
     }
 
-    bool tabs_are_fields_, open_;
+    bool tabs_are_fields_, comments_, open_;
     char last_;
     bool lone_return_ = false;
     std::int64_t count_ = 0;

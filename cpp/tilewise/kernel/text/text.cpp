@@ -46,7 +46,7 @@ const char* skip_blanks(const char* at, const char* end, bool tabs) {
 
 /// Whether a line whose first character that is no blank is at `at` holds numbers.
 bool holds_data(const char* at, const char* end, const TextStyle& style) {
-    return !at_line_end(at, end) && *at != '%' && !(*at == '#' && style.hash_comments);
+    return !at_line_end(at, end) && !(style.comments() && (*at == '%' || (*at == '#' && style.hash_comments)));
 }
 
 /// The word of Excel for no number that a line begins with, which is no comment; or nothing.
@@ -81,28 +81,35 @@ struct Place {
     std::int64_t line;
     Losses* losses;
     char separator = style.separator;
+    bool hash = style.hash_comments && style.comments();
     bool certain = is_certain(style);
     bool plain = certain && style.decimal == '.';  ///< only what `scan` refuses must be looked at as a field
 
     const char* skip(const char* at) const { return skip_blanks(at, end, separator != '\t'); }
     /// Behind the last number; a '#' inside a word, as in 1.#INF, begins no comment.
     bool line_is_over(const char* at) const {
-        return at_line_end(at, end) || (*at == '#' && style.hash_comments && (at == line_begin || is_blank(at[-1])));
+        return at_line_end(at, end) || (*at == '#' && hash && (at == line_begin || is_blank(at[-1])));
     }
     bool separates(char c) const { return c == separator || (separator == ' ' && is_blank(c)); }
     bool ends_number(const char* at) const {
         return at == end || is_blank(*at) || *at == separator || at_line_end(at, end);
     }
-    /// The field that begins at `at`, without blanks at its end, with quotes where it has them.
-    std::string_view field(const char* at) const {
+    /// The separator or the end of the line behind the field that begins at `at`.
+    const char* behind_field(const char* at) const {
         const char* stop = at;
         if (stop < end && *stop == '"') {
-            while (++stop < end && *stop != '"' && *stop != '\n') {
+            // Two quotes inside of quotes stand for one.
+            while (++stop < end && *stop != '\n' && (*stop != '"' || (stop + 1 < end && stop[1] == '"' && ++stop))) {
             }
         }
         while (!line_is_over(stop) && !separates(*stop)) {
             ++stop;
         }
+        return stop;
+    }
+    /// The field that begins at `at`, without blanks at its end, with quotes where it has them.
+    std::string_view field(const char* at) const {
+        const char* stop = behind_field(at);
         while (stop > at && is_blank(stop[-1])) {
             --stop;
         }
@@ -112,8 +119,7 @@ struct Place {
     std::int64_t count_fields(const char* limit) const {
         std::int64_t count = 0;
         for (const char* at = skip(line_begin); at <= limit && !line_is_over(at); ++count) {
-            const std::string_view here = field(at);
-            at = skip(here.data() + here.size());
+            at = skip(behind_field(at));
             if (separator != ' ' && !line_is_over(at)) {
                 at = skip(at + 1);
                 count += line_is_over(at) && at <= limit;  // a separator at the end has an empty field behind it
@@ -179,8 +185,48 @@ std::string range_of(Dtype dtype) {
     });
 }
 
-/// What helps with a word that has a '#' in it.
+/// Whether a word usually stands for a missing number.
+bool may_be_missing(std::string_view text) {
+    constexpr std::array<std::string_view, 8> words{"na", "n/a", "null", "none", "missing", "nil", "void", "undefined"};
+    std::string small(text);
+    std::transform(small.begin(), small.end(), small.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    return std::find(words.begin(), words.end(), small) != words.end() ||
+           (text.size() <= 3 && text.find_first_not_of("-.?*") == text.npos);
+}
+
+/// The characters that are no digits, each run of digits before them as one 0: "-0.0-0" for -1.5-300.
+std::string outline(std::string_view text) {
+    std::string line;
+    for (const char c : text) {
+        if (c < '0' || c > '9') {
+            line += c;
+        } else if (line.empty() || line.back() != '0') {
+            line += '0';
+        }
+    }
+    return line;
+}
+
+/// What helps with a field that stands for a missing number, or is written in another way.
 std::string advice_on(std::string_view text) {
+    if (text == "\"\"") {
+        return "--missing '' reads empty fields as nan";
+    }
+    const std::string line = outline(text.substr(text.find_first_not_of("+-") == 1 ? 1 : 0));
+    if (line == "0.0-0" || line == "0.0+0" || line == ".0-0" || line == ".0+0") {
+        return R"(sed -E 's/([0-9.])([-+][0-9]{3})/\1E\2/g' writes exponents with their letter)";
+    }
+    if (text.size() > 1 && text.ends_with('i') && text.find_first_not_of("+-0123456789.eE") == text.size() - 1) {
+        return "sed 's/i/j/g' writes the imaginary unit as j";
+    }
+    if (std::string_view("#N/A#NULL!#DIV/0!#VALUE!#REF!#NAME?#NUM!").find(text) != text.npos && text.front() == '#') {
+        return "write nan in its place";
+    }
+    if (may_be_missing(text)) {
+        const std::string quote(text.find_first_of("?*") == text.npos ? "" : "'");
+        return "--missing=" + quote + std::string(text) + quote + " reads such fields as nan";
+    }
     if (text.find(".#") != text.npos) {
         return R"(sed 's/1\.#INF0*/inf/g; s/1\.#[A-Z]*0*/nan/g' writes such numbers as inf and nan)";
     }
@@ -251,17 +297,27 @@ template <class T> Scan Place::scan_field(const char* at, T& value) const {
 }
 
 /// Parses the data line that begins at `at` into `out`, from number `index` on, and returns the end of its last field.
+/// Fields that are not taken are passed over.
 template <class T> const char* parse_line(const Place& place, const char* at, std::byte* out, std::int64_t index) {
     const std::int64_t line_numbers = place.style.line_numbers;
     const char separator = place.separator;
+    const std::vector<std::int64_t>& taken = place.style.taken;
+    auto wanted = taken.begin();
     for (std::int64_t field = 0; field < line_numbers; ++field) {
-        T value;
-        Scan found = place.plain ? scan(at, place.end, value) : place.scan_field(at, value);
-        if (!found.is_plain() || !place.ends_number(found.end)) [[unlikely]] {
-            found = place.settled(found, at, value);
+        const char* stop;
+        if (taken.empty() || (wanted != taken.end() && *wanted == field)) {
+            T value;
+            Scan found = place.plain ? scan(at, place.end, value) : place.scan_field(at, value);
+            if (!found.is_plain() || !place.ends_number(found.end)) [[unlikely]] {
+                found = place.settled(found, at, value);
+            }
+            store(out, index++, value);
+            stop = found.end;
+            wanted += static_cast<std::ptrdiff_t>(!taken.empty());
+        } else {
+            stop = place.behind_field(at);
         }
-        store(out, index + field, value);
-        const char* next = place.skip(found.end);
+        const char* next = place.skip(stop);
         const bool over = place.line_is_over(next);
         if (separator == ' ' || over) {
             if (over != (field + 1 == line_numbers)) [[unlikely]] {
@@ -284,7 +340,7 @@ class Quick {
 public:
     Quick(const Place& place, Dtype dtype, const std::byte* out)
         : reader_(place.certain && place.separator != place.style.decimal && place.style.line_numbers > 0 &&
-                          out != nullptr
+                          place.style.taken.empty() && out != nullptr
                       ? backend().quick_reader(dtype)
                       : nullptr) {}
 
@@ -312,30 +368,30 @@ private:
 template <class T>
 std::int64_t parse_lines(Place place, Dtype dtype, std::byte* out, std::int64_t capacity) {
     constexpr auto item = static_cast<std::int64_t>(sizeof(T));
-    const std::int64_t line_numbers = place.style.line_numbers;
+    const std::int64_t line_taken = place.style.line_taken();
     const bool tabs = !place.style.tabs_are_fields();
     std::int64_t count = 0;
-    std::vector<std::byte> unread(out == nullptr ? static_cast<std::size_t>(line_numbers) * sizeof(T) : 0);
+    std::vector<std::byte> unread(out == nullptr ? static_cast<std::size_t>(line_taken) * sizeof(T) : 0);
     std::byte* const line_out = out == nullptr ? unread.data() : out;
     Quick quick(place, dtype, out);
     for (const char* end = place.end; place.line_begin < end; ++place.line) {
         count +=
-            quick.read(place, line_out + count * item, (capacity - count) / std::max<std::int64_t>(1, line_numbers)) *
-            line_numbers;
+            quick.read(place, line_out + count * item, (capacity - count) / std::max<std::int64_t>(1, line_taken)) *
+            line_taken;
         const char* at = skip_blanks(place.line_begin, end, tabs);
         if (holds_data(at, end, place.style)) {
             if (place.separator == '\t') {
                 at = place.skip(place.line_begin);  // a tab before the first number stands behind an empty field
             }
-            if (line_numbers > capacity - count) {
+            if (line_taken > capacity - count) {
                 place.fail("more than the " + std::to_string(capacity) + " numbers that were expected");
             }
-            if (line_numbers == 0) {
+            if (place.style.line_numbers == 0) {
                 place.fail_count();
             }
             at = parse_line<T>(place, at, line_out, out == nullptr ? 0 : count);
-            count += line_numbers;
-        } else if (const auto word = place.style.hash_comments ? error_word(at, end) : ""; !word.empty()) {
+            count += line_taken;
+        } else if (const auto word = place.hash ? error_word(at, end) : ""; !word.empty()) {
             throw UsageError("line " + std::to_string(place.line) + ", column 1: " + quoted(word) + " is not a number",
                              -1, 0, "write nan in its place; it begins no comment");
         }

@@ -27,7 +27,13 @@ struct TextStyle {
     /// is written as the first.
     std::vector<std::string> missing = {};
     bool hash_comments = true;  ///< else '#' begins none, as in MatrixMarket
+    /// The fields of a line that are read, from 0 and ascending; none: all of them. The others may hold anything, and
+    /// no character begins a comment.
+    std::vector<std::int64_t> taken = {};
 
+    /// Numbers that are read of a data line.
+    std::int64_t line_taken() const { return taken.empty() ? line_numbers : static_cast<std::int64_t>(taken.size()); }
+    bool comments() const { return taken.empty(); }
     /// Whether a line of tabs alone has fields, which are empty.
     bool tabs_are_fields() const { return separator == '\t' && !missing.empty(); }
 };

@@ -1,6 +1,6 @@
-// tilewise-lines BEGIN TABS: counts the lines of numbers in the text on standard input, a regular file, from byte BEGIN
-// on, on all cores; prints their number, and whether a carriage return lacks its line feed. With TABS = 1 a tab is no
-// blank.
+// tilewise-lines BEGIN TABS COMMENTS: counts the lines of numbers in the text on standard input, a regular file, from
+// byte BEGIN on, on all cores; prints their number, and whether a carriage return lacks its line feed. With TABS = 1 a
+// tab is no blank, with COMMENTS = 0 no line is a comment.
 //
 //     bytes    BEGIN [ piece 0    | piece 1     | piece 2 … ]      a line is of the piece in which it begins
 #include <atomic>
@@ -25,13 +25,13 @@ struct Found {
 };
 
 /// Counts the lines that begin in [begin, end); false where that cannot be read.
-bool count_piece(std::int64_t first, std::int64_t begin, std::int64_t end, bool tabs, std::vector<char>& buffer,
-                 Found& found) {
+bool count_piece(std::int64_t first, std::int64_t begin, std::int64_t end, bool tabs, bool comments,
+                 std::vector<char>& buffer, Found& found) {
     char before = '\n';
     if (begin > first && pread(STDIN_FILENO, &before, 1, begin - 1) != 1) {
         return false;
     }
-    tilewise::kernel::LineCounter counter(before, tabs);
+    tilewise::kernel::LineCounter counter(before, tabs, comments);
     bool at_end = false;
     while (!at_end && (begin < end || counter.is_undecided())) {
         const auto wanted = begin < end ? std::min(end - begin, buffer_bytes) : 1;
@@ -54,12 +54,12 @@ bool count_piece(std::int64_t first, std::int64_t begin, std::int64_t end, bool 
 
 int main(int argc, char** argv) {
     struct stat status{};
-    if (argc != 3 || fstat(STDIN_FILENO, &status) != 0) {
-        std::fputs("usage: tilewise-lines BEGIN TABS < FILE; this program is started by tilewise\n", stderr);
+    if (argc != 4 || fstat(STDIN_FILENO, &status) != 0) {
+        std::fputs("usage: tilewise-lines BEGIN TABS COMMENTS < FILE; this program is started by tilewise\n", stderr);
         return 2;
     }
     const std::int64_t first = std::atoll(argv[1]);
-    const bool tabs = std::atoi(argv[2]) != 0;
+    const bool tabs = std::atoi(argv[2]) != 0, comments = std::atoi(argv[3]) != 0;
     const std::int64_t pieces = (status.st_size - first + piece_bytes - 1) / piece_bytes;
     Found found;
     const auto work = [&] {
@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
             const std::int64_t begin = first + piece * piece_bytes;
             // Past the last piece's end too, as far as the file goes by now.
             const std::int64_t end = piece + 1 < pieces ? begin + piece_bytes : INT64_MAX;
-            if (!count_piece(first, begin, end, tabs, buffer, found)) {
+            if (!count_piece(first, begin, end, tabs, comments, buffer, found)) {
                 found.failed = true;
             }
         }

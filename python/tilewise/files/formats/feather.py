@@ -52,11 +52,11 @@ def contents(path: str, name: str) -> list[Content]:
     return table.contents_of(schema, rows, f"in {plural(count, 'batch')}")
 
 
-def encode(raw: Region, path: str, planes: int) -> None:
+def encode(raw: Region, path: str, planes: int, names: tuple[str, ...] = ()) -> None:
     """Writes a single batch, so that it can be read in place; its numbers come from the mapped file."""
     from pyarrow import ipc
 
-    batch = table.table_of(raw)
+    batch = table.table_of(raw, names)
     with ipc.new_file(path, batch.schema) as out:
         out.write_batch(batch)
 

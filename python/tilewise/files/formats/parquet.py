@@ -70,12 +70,12 @@ def contents(path: str, name: str) -> list[Content]:
         return table.contents_of(book.schema_arrow, book.metadata.num_rows, f"in {groups} of rows")
 
 
-def encode(raw: Region, path: str, planes: int) -> None:
+def encode(raw: Region, path: str, planes: int, names: tuple[str, ...] = ()) -> None:
     """Packs the numbers; the file that is mapped needs no memory of ours."""
     import pyarrow
     from pyarrow import parquet
 
-    whole = pyarrow.Table.from_batches([table.table_of(raw)])
+    whole = pyarrow.Table.from_batches([table.table_of(raw, names)])
     parquet.write_table(whole, path, row_group_size=_GROUP, use_dictionary=False)
 
 

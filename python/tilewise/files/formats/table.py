@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
@@ -115,6 +115,7 @@ def source(
         file_bytes=size,
         format=kind,
         member=member,
+        names=tuple(columns.names),
         notes=notes,
         warnings=(*columns.warnings, *more.pop("warnings", ())),
         **more,
@@ -180,12 +181,12 @@ def create(new: New) -> Region:
             f"the output {new.name} would have {plural(columns, 'column')}, but a table has 1 to {_WIDEST}",
             "a .npy file",
         )
-    _new_names(new.name, columns)
+    names_of_new(new.name, columns, new.names)
     return raw_beside(new)
 
 
-def table_of(raw: Region) -> Any:
-    """The numbers of a raw file as a record batch; nothing is read yet."""
+def table_of(raw: Region, names: Sequence[str]) -> Any:
+    """The numbers of a raw file as a record batch, its columns called so; nothing is read yet."""
     import numpy
     import pyarrow
 
@@ -196,14 +197,15 @@ def table_of(raw: Region) -> Any:
         pyarrow.Array.from_buffers(kind, raw.rows, [None, whole.slice(place * size, size)])
         for place in range(raw.columns)
     ]
-    return pyarrow.RecordBatch.from_arrays(arrays, _new_names(raw.name, raw.columns))
+    return pyarrow.RecordBatch.from_arrays(arrays, names_of_new(raw.name, raw.columns, names))
 
 
-def _new_names(name: str, columns: int) -> list[str]:
-    """Names of new columns: what stands behind the colon, or c0, c1, …"""
+def names_of_new(name: str, columns: int, known: Sequence[str]) -> list[str]:
+    """Names of new columns: what stands behind the colon, those `known` of the input, or c0, c1, …"""
     member = split_name(name)[1]
     if not member:
-        return [f"c{place}" for place in range(columns)]
+        sound = len(known) == columns == len({*known} - {""})
+        return list(known) if sound else [f"c{place}" for place in range(columns)]
     names = member.split(",") if columns > 1 else [member]
     if len(names) != columns or len(set(names)) != columns or "" in names:
         given = plural(len(set(names) - {""}), "name")

@@ -4,85 +4,88 @@ from __future__ import annotations
 
 import os
 import re
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from tilewise.base.errors import UsageError
 from tilewise.base.units import shape_text
 from tilewise.files.checks import numbers_bytes, printable
 from tilewise.files.dtypes import ALL
 from tilewise.files.formats import Format
+from tilewise.files.formats.table import names_of_new
+from tilewise.files.formats.text_columns import (
+    SHOWN_WORDS,
+    TextColumns,
+    choice_of,
+    columns_of,
+    described,
+    line_of_names,
+    require_ascending,
+)
 from tilewise.files.formats.text_lines import (
     TextLine,
     check_encoding,
     count_data_lines,
     data_lines,
     skip_lines,
+    whole_line,
+    without_comment,
 )
-from tilewise.files.formats.text_style import (
-    FieldMarks,
-    dtype_of,
-    may_be_numbers,
-    names_in,
-    reading_of,
-    refused,
-)
+from tilewise.files.formats.text_style import FieldMarks, dtype_of, reading_of, refused, tokens
 from tilewise.files.headed import put_head
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
-from tilewise.files.style import PLAIN, Style
+from tilewise.files.style import PLAIN, LineRule, Style
 
-FORMAT = Format(numbers=ALL, lines="row")
+if TYPE_CHECKING:
+    from tilewise.files import Content
+
+FORMAT = Format(numbers=ALL, lines="row", member="column", table=True)
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": " "}
 _WHOLE_PAIR = re.compile(rb"\s*([0-9]{1,18})(?:\s*[,;]\s*|\s+)([0-9]{1,18})\s*")
 _LOOKED_AT = 12  # lines, where they are short
 _SHOWN_NAMES = 5
 
 
+class _Begun(NamedTuple):
+    """The first lines of numbers of a text, its columns, and what the user should know of them."""
+
+    lines: list[TextLine]
+    columns: TextColumns
+    table: bool  # names or a choice of columns tell that no line has the shape
+    warnings: tuple[str, ...] = ()
+
+
+class _Try(NamedTuple):
+    """A line that may have names, and where the lines behind it begin, which so many are `skipped` before."""
+
+    head: bytes | None
+    begin: int
+    skipped: int
+
+
 def inspect(path: str, name: str, member: str, most: int | None = None, style: Style = PLAIN) -> Source:
     """The matrix at `path`: columns from its first line, rows by counting lines, numbers not yet checked.
 
-    Unless `style` counts the header rows, a first line of names above numbers is left out with a warning, and
-    refused where the names may be numbers; one with two whole numbers that fit the rest exactly is a header
-    of rows and columns. Where both readings are possible
+    `member` names columns, `x,y`, or says their places. Unless `style` counts the header rows, a first line
+    of names above numbers is left out with a warning, and refused where the names may be numbers; so is a
+    first column whose name is empty. A first line with two whole numbers that fit the rest exactly is a
+    header of rows and columns. Where both readings are possible
     (two columns) it is taken as numbers, as numpy.loadtxt does, and a warning says so.
     With `most` lines are counted only so far, unless the first one may be a header: the matrix then is the
     top of the whole one, of `most` rows where there are that many.
     """
     file, size = open_regular(path, name)
-    tabs = "\t" in (style.separator or _SEPARATORS[_kind(name)]) and bool(style.missing)
-    skipped = style.header_rows or 0
     notes: list[str] = []
-    warnings: tuple[str, ...] = ()
     with file:
-        check_encoding(file.read(64), name)
-        file.seek(0)
-        skip_lines(file, skipped, name)
-        start = file.tell()
-        lines = [line for line in data_lines(file, 2, style.separator or "", tabs, skipped) if line]
-        if all(line.whole for line in lines):
-            file.seek(start)
-            found = data_lines(file, _LOOKED_AT, style.separator or "", tabs, skipped)
-            lines = [line for line in found if line]
-        if not lines:
-            raise UsageError(
-                f"{name} {'is empty' if size == 0 else 'has no numbers'}, but lines of numbers were expected"
-            )
-        reading = reading_of(lines, _usual(name, lines[0]), style)
-        if reading is None:
-            below, names = _below_names(lines, name, style)
-            warnings = (f"its first line is read as column names: {names}; --header-rows 1 confirms that",)
-            lines, reading = lines[1:], below
-        begin, second = lines[0], lines[1] if len(lines) > 1 else None
-        pair = (
-            _shape_in(begin, style)
-            if second is not None and style.header_rows is None and not warnings
-            else None
-        )
-        tabs = reading.separator == "\t" and bool(style.missing)
-        count, end = count_data_lines(file, begin.begin, name, None if pair else most, tabs)
+        lines, found, table, warnings = _begun(file, name, member, size, style)
+        reading, begin, second = found.reading, lines[0], lines[1] if len(lines) > 1 else None
+        pair = _shape_in(begin, style) if second and style.header_rows is None and not table else None
+        rule = LineRule(reading.separator == "\t" and bool(style.missing), not found.taken)
+        count, end = count_data_lines(file, begin.begin, name, None if pair else most, rule)
     rows = count
     if pair is not None and second is not None:
-        behind = reading_of(lines[1:], _usual(name, second), style) or (
-            reading if reading.separator != " " else FieldMarks(_usual(name, second), ".")
+        behind = reading_of(lines[1:], _usual(path, second), style) or (
+            reading if reading.separator != " " else FieldMarks(_usual(path, second), ".")
         )
         # The header's own separator is a blank, or the one of the numbers.
         alike = reading.separator == behind.separator or begin.fields(" ") == 2
@@ -106,13 +109,14 @@ def inspect(path: str, name: str, member: str, most: int | None = None, style: S
             f"{name} has {begin.fields(reading.separator)} numbers in "
             f"{_first(begin)}, but {second.fields(reading.separator)} in the next"
         )
-    if reading.separator != _SEPARATORS[_kind(name)] and _kind(name) != ".txt" and not style.separator:
+    if reading.separator != _SEPARATORS[_kind(path)] and _kind(path) != ".txt" and not style.separator:
         notes.append(f"its numbers are separated by {_words(reading.separator)}")
     if reading.decimal != "." and not style.decimal:
         notes.append("its decimal mark is a comma")
     rows = rows if most is None else min(rows, most)
-    columns = begin.fields(reading.separator)
-    dtype = dtype_of(begin, reading)
+    fields = begin.fields(reading.separator)
+    columns = len(found.taken) or fields
+    dtype = dtype_of(begin, reading, found.taken)
     numbers_bytes(rows, columns, dtype, name)
     _check_words(style, reading, name)
     return Source(
@@ -124,25 +128,138 @@ def inspect(path: str, name: str, member: str, most: int | None = None, style: S
         dtype=dtype,
         encoding="text",
         separator=reading.separator,
-        line_numbers=columns,
+        line_numbers=fields,
+        taken=list(found.taken),
+        names=found.taken_names,
         decimal=reading.decimal,
         missing=list(style.missing),
         text_end=-1 if end is None else end,
         file_bytes=size,
         format=os.path.splitext(path)[1].lower()[1:],
+        member=member,
         notes=tuple(notes),
         warnings=warnings,
     )
 
 
+def _begun(file: BinaryIO, name: str, member: str, size: int, style: Style) -> _Begun:
+    """Looks at the first lines: how they are read, and which of their fields are columns; UsageError."""
+    base = name.removesuffix(f":{member}")
+    tabs = "\t" in (style.separator or _SEPARATORS[_kind(base)]) and bool(style.missing)
+    check_encoding(file.read(64), name)
+    file.seek(0)
+    above = skip_lines(file, style.header_rows or 0, name)
+    start = file.tell()
+    lines = _looked_at(file, LineRule(tabs), style, style.header_rows or 0)
+    if not lines and above is not None:  # labels may look like comments
+        file.seek(start)
+        lines = _looked_at(file, LineRule(tabs, comments=False), style, style.header_rows or 0)
+    if not lines:
+        raise UsageError(
+            f"{name} {'is empty' if size == 0 else 'has no numbers'}, but lines of numbers were expected"
+        )
+    usual = _usual(base, lines[0])
+    reading = reading_of(lines, usual, style)
+    tries = [_Try(above, start, style.header_rows or 0)] if above is not None else []
+    if style.header_rows is None:
+        first = next(tokens(lines[0], reading or FieldMarks(usual, "."), 1), b"")
+        if reading is None or member or style.index or not first:  # else they are numbers
+            file.seek(lines[0].begin)
+            head = without_comment(whole_line(file)[0])
+            tries.append(_Try(head, file.tell(), lines[0].number))
+    if member or style.index == "drop":
+        tries.append(_Try(None, lines[0].begin, lines[0].number - 1))
+    try:
+        found = _table(file, name, member, tries, LineRule(tabs), style)
+    except UsageError:
+        if reading is None or member or style.index:
+            raise
+        found = None
+    if found is None:
+        if reading is None:
+            error = refused(name, lines, usual, style)
+            error.advice = error.advice or choice_of(lines, usual, style, base)
+            raise error
+        return _Begun(lines, TextColumns(reading), table=False)
+    table, warnings = found.columns, tuple(filter(None, [found.columns.warning]))
+    if table.names and style.header_rows is None:
+        names = [each for each in table.names if each]
+        more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+        said = f"{printable(', '.join(names[:_SHOWN_NAMES]))}{more}"
+        read = f"its first line is read as column names: {said}; --header-rows 1 confirms that"
+        warnings = (read, *warnings)
+    return found._replace(warnings=warnings)
+
+
+def _table(
+    file: BinaryIO, name: str, member: str, tries: list[_Try], rule: LineRule, style: Style
+) -> _Begun | None:
+    """The first of `tries` that makes a table; where only some fields are taken, no line is a comment.
+
+    Raises UsageError where one has names, but not numbers in all columns that are wanted.
+    """
+    refusal, base = None, name.removesuffix(f":{member}")
+    for each in tries:
+        for comments in (True, False):
+            file.seek(each.begin)
+            body = _looked_at(file, rule._replace(comments=comments), style, each.skipped)
+            try:
+                table = (
+                    columns_of(each.head, body, _usual(base, body[0]), style, base, member) if body else None
+                )
+            except UsageError as error:
+                refusal = refusal or error
+                continue
+            if table is not None and comments != bool(table.taken):
+                require_ascending(table, name, base)
+                return _Begun(body, table, table=True)
+    if refusal is not None:
+        raise refusal
+    return None
+
+
+def _looked_at(file: BinaryIO, rule: LineRule, style: Style, skipped: int) -> list[TextLine]:
+    """The first data lines behind so many `skipped` ones, where the file is; more where they are short."""
+    start = file.tell()
+    lines = data_lines(file, 2, style.separator or "", rule, skipped)
+    if all(line.whole for line in lines):
+        file.seek(start)
+        lines = data_lines(file, _LOOKED_AT, style.separator or "", rule, skipped)
+    return lines
+
+
+def contents(path: str, name: str, style: Style = PLAIN) -> list[Content]:
+    """List the columns of a table with the words that they begin with; none of a text of numbers alone."""
+    from tilewise.files import Content
+
+    with open_regular(path, name)[0] as file:
+        skipped = style.header_rows or 0
+        head = skip_lines(file, skipped, name)
+        lines = _looked_at(file, LineRule(), style, skipped)
+        if not lines or (not skipped and reading_of(lines, _usual(name, lines[0]), style) is not None):
+            return []
+        if style.header_rows is None:
+            file.seek(lines[0].begin)
+            head = whole_line(file)[0]
+    return [
+        Content(
+            column, (), dtype, f"as {', '.join(words)}{', …' * (len(words) == SHOWN_WORDS)}", matrix=False
+        )
+        for column, dtype, words in described(head, lines, _usual(name, lines[0]), style)
+    ]
+
+
 def create(new: New) -> Region:
-    """Writes the line `rows columns` where `new.header` asks for it; the file grows with its numbers."""
+    """Writes the line `rows columns` where `new.header` asks for it; the file grows with its numbers.
+
+    Names of columns become the first line where they stand behind the colon, or `--header-rows` asks for it.
+    """
     if 0 in new.shape:
         raise UsageError(
             f"{new.name} cannot hold a {shape_text(*new.shape)} matrix: a text without numbers has no shape"
         )
     decimal = new.style.decimal or "."
-    usual = _SEPARATORS[_kind(new.name)]
+    usual = _SEPARATORS[_kind(new.name.removesuffix(f":{new.member}"))]
     separator = new.style.separator or (";" if usual == decimal else usual)
     if separator == decimal:
         raise UsageError(
@@ -160,6 +277,8 @@ def create(new: New) -> Region:
         if new.shape[1] == 1:
             missing = ['""']  # a blank line would be no row
     head = b"%d %d\n" % new.shape if new.header else b""
+    if new.member or (new.style.header_rows and new.names):
+        head += line_of_names(names_of_new(new.name, new.shape[1], new.names), separator)
     put_head(new.path, head)
     return new.region(
         offset=len(head),
@@ -181,18 +300,6 @@ def _usual(path: str, line: TextLine) -> str:
     if known == " ":
         return ";" if b";" in line.sample else "," if b"," in line.sample else " "
     return known
-
-
-def _below_names(lines: list[TextLine], name: str, style: Style) -> tuple[FieldMarks, str]:
-    """Read the lines below a first one of column names, and list these; UsageError where it is none."""
-    usual = _usual(name, lines[0])
-    if style.header_rows is None and len(lines) > 1:
-        below = reading_of(lines[1:], _usual(name, lines[1]), style)
-        names = names_in(lines[0], lines[1], below) if below is not None else None
-        if below is not None and names is not None and not may_be_numbers(names):
-            more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-            return below, printable(", ".join(names[:_SHOWN_NAMES])) + more
-    raise refused(name, lines, usual, style)
 
 
 def _shape_in(line: TextLine, style: Style) -> tuple[int, int] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import functools
 import itertools
 import os
 import re
@@ -11,17 +12,18 @@ from typing import BinaryIO
 
 from tilewise.base import programs
 from tilewise.base.errors import UsageError
+from tilewise.files.style import LineRule
 
 CHUNK = 4 << 20  # bytes
 SAMPLE = 64 << 10  # bytes of a line that are kept
 _PIECE = 256 << 10
+_LONGEST = 16 << 20
 _MARKS = b"#%"  # a line that begins with one is a comment
 _BOM = b"\xef\xbb\xbf"
 _BLANKS = b" \t\r\v\f"
 SEPARATORS = ";,\t|"  # that are looked for, beside blanks
+_USUAL = LineRule()
 _WORTH_A_PROCESS = 1 << 20  # bytes
-_DATA = re.compile(rb"\n[^\S\n]*[^\s#%]")  # how a line with data begins
-_DATA_OF_FIELDS = re.compile(rb"\n[ \r\v\f]*[^ \n\r\v\f#%]")  # where a tab is no blank
 _LONE_RETURN = re.compile(rb"\r[^\n]")
 _HASH = re.compile(rb"[ \t\v\f]#")  # behind a number; a `#` inside a word, as in 1.#INF, begins no comment
 ERROR_WORD = re.compile(  # of Excel; at the beginning of a line it is no comment
@@ -97,30 +99,39 @@ def plain_exponents(text: bytes) -> bytes:
     return _FORTRAN_EXPONENT.sub(b"e", text) if b"d" in text or b"D" in text else text
 
 
-def top(text: bytes, count: int, tabs_are_fields: bool = False) -> tuple[bytes, int]:
+def top(text: bytes, count: int, rule: LineRule = _USUAL) -> tuple[bytes, int]:
     """The first `count` data lines of `text`, which begins and ends with a line, or all; and how many."""
     if count == 0:
         return b"", 0
-    begins = (_DATA_OF_FIELDS if tabs_are_fields else _DATA).finditer(b"\n" + text)
+    begins = _begins(rule).finditer(b"\n" + text)
     last = next(itertools.islice(begins, count - 1, None), None)
     if last is None:
-        return text, _count(text, tabs_are_fields)
+        return text, _count(text, rule)
     return text[: text.find(b"\n", last.end() - 1) + 1 or len(text)], count
 
 
-def skip_lines(file: BinaryIO, count: int, name: str) -> None:
-    """Moves `file` from its beginning behind its first `count` lines; UsageError where that is all."""
+def skip_lines(file: BinaryIO, count: int, name: str) -> bytes | None:
+    """Move `file` from its beginning behind `count` lines; the last of these. UsageError for no more."""
+    line = None
     for _ in range(count):
-        while (piece := file.readline(_PIECE)) and not piece.endswith(b"\n"):
-            pass
-        if not piece:
+        line, ends = whole_line(file)
+        if not ends:
             raise UsageError(f"{name} has no numbers behind the lines that --header-rows {count} skips")
+    return line
+
+
+def whole_line(file: BinaryIO) -> tuple[bytes, bool]:
+    """The line at which `file` stands, cut after 16 MiB, without its end; and whether it has one."""
+    line = b""
+    while (piece := file.readline(_PIECE)) and not piece.endswith(b"\n"):
+        line += piece if len(line) < _LONGEST else b""
+    return (line + piece).rstrip(b"\r\n").removeprefix(_BOM), bool(piece)
 
 
 def data_lines(
-    file: BinaryIO, count: int, separators: str = "", tabs_are_fields: bool = False, skipped: int = 0
-) -> list[TextLine | None]:
-    """The first `count` lines of `file` that hold data; None for each that is not there.
+    file: BinaryIO, count: int, separators: str = "", rule: LineRule = _USUAL, skipped: int = 0
+) -> list[TextLine]:
+    """The first `count` lines of `file` that hold data, or all.
 
     It begins behind so many `skipped` lines. `separators` may stand between fields beside the usual ones.
     """
@@ -128,7 +139,7 @@ def data_lines(
         file.seek(0)
         if file.read(len(_BOM)) != _BOM:
             file.seek(0)
-    lines: list[TextLine | None] = []
+    lines: list[TextLine] = []
     line: TextLine | None = None
     skipping = False
     last = b""  # byte of the line so far
@@ -138,13 +149,13 @@ def data_lines(
         at = file.tell()
         piece = file.readline(_PIECE)
         if not skipping and line is None:
-            bare = piece.lstrip(_blanks(tabs_are_fields) + b"\n")
-            if bare[:1] and bare[:1] in _MARKS and not ERROR_WORD.match(bare):
+            bare = piece.lstrip(_blanks(rule) + b"\n")
+            if rule.comments and bare[:1] and bare[:1] in _MARKS and not ERROR_WORD.match(bare):
                 skipping = True
             elif bare:
                 line = TextLine(begin, number, separators)
         if line is not None and not skipping:
-            data = without_comment(last + piece)[len(last) :]
+            data = without_comment(last + piece)[len(last) :] if rule.comments else piece
             line.add(data.rstrip(b"\r\n"))
             skipping = len(data) < len(piece)
         last = piece[-1:]
@@ -155,18 +166,18 @@ def data_lines(
             number += 1
         if not piece:
             break
-    return lines + [None] * (count - len(lines))
+    return lines
 
 
 def count_data_lines(
-    file: BinaryIO, begin: int, name: str, most: int | None = None, tabs_are_fields: bool = False
+    file: BinaryIO, begin: int, name: str, most: int | None = None, rule: LineRule = _USUAL
 ) -> tuple[int, int | None]:
     """Lines that hold data from byte `begin` on, at most `most`; and where the last of so many ends.
 
     None stands for the end of the file. With `most` it reads no further than to a chunk in which there are so
     many. Raises UsageError for files with the line ends of old Macs.
     """
-    if most is None and (counted := _counted_by_program(file, begin, name, tabs_are_fields)) is not None:
+    if most is None and (counted := _counted_by_program(file, begin, name, rule)) is not None:
         return counted, None
     file.seek(begin)
     count = 0
@@ -183,19 +194,19 @@ def count_data_lines(
             count += kind == "data"
             chunk = chunk[end + 1 :]
         last = chunk.rfind(b"\n") + 1
-        found = _count(chunk[:last], tabs_are_fields)
+        found = _count(chunk[:last], rule)
         if most is not None and count + found >= most:
-            lines, _ = top(chunk[:last], most - count, tabs_are_fields)
+            lines, _ = top(chunk[:last], most - count, rule)
             return most, file.tell() - len(chunk) + len(lines)
         count += found
-        rest = chunk[last:].lstrip(_blanks(tabs_are_fields))
-        kind = "" if not rest else "comment" if rest[0] in _MARKS else "data"
+        rest = chunk[last:].lstrip(_blanks(rule))
+        kind = "" if not rest else "comment" if rule.comments and rest[0] in _MARKS else "data"
     if returned:
         raise _old_line_ends(name)
     return count + (kind == "data"), None
 
 
-def _counted_by_program(file: BinaryIO, begin: int, name: str, tabs_are_fields: bool) -> int | None:
+def _counted_by_program(file: BinaryIO, begin: int, name: str, rule: LineRule) -> int | None:
     """Count the lines of a large file on all cores; None where that takes longer, or fails."""
     try:
         if os.fstat(file.fileno()).st_size - begin < _WORTH_A_PROCESS:
@@ -203,7 +214,7 @@ def _counted_by_program(file: BinaryIO, begin: int, name: str, tabs_are_fields: 
         program = programs.first(programs.places("tilewise-lines"))
         if program is None:
             return None
-        words = [program, str(begin), str(int(tabs_are_fields))]
+        words = [program, str(begin), str(int(rule.tabs)), str(int(rule.comments))]
         done = subprocess.run(
             words, stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
         )
@@ -215,13 +226,20 @@ def _counted_by_program(file: BinaryIO, begin: int, name: str, tabs_are_fields: 
     return count
 
 
-def _blanks(tabs_are_fields: bool) -> bytes:
-    return _BLANKS.replace(b"\t", b"") if tabs_are_fields else _BLANKS
+def _blanks(rule: LineRule) -> bytes:
+    return _BLANKS.replace(b"\t", b"") if rule.tabs else _BLANKS
 
 
-def _count(body: bytes, tabs_are_fields: bool = False) -> int:
+@functools.cache
+def _begins(rule: LineRule) -> re.Pattern[bytes]:
+    """Match how a line with data begins, behind the end of another."""
+    marks = _MARKS if rule.comments else b""
+    return re.compile(rb"\n[%b]*[^\n%b%b]" % (_blanks(rule), _blanks(rule), marks))
+
+
+def _count(body: bytes, rule: LineRule = _USUAL) -> int:
     """Data lines of `body`, which begins and ends with a line."""
-    return len((_DATA_OF_FIELDS if tabs_are_fields else _DATA).findall(b"\n" + body))
+    return len(_begins(rule).findall(b"\n" + body))
 
 
 def _old_line_ends(name: str) -> UsageError:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy
 
 from tilewise.base.errors import UsageError
+from tilewise.base.units import plural
 from tilewise.files.checks import printable
 from tilewise.files.dtypes import is_integer
 from tilewise.files.formats.text_lines import ERROR_WORD, plain_exponents, top, without_comment
 from tilewise.files.formats.text_style import (
     NO_COMPLEX,
-    advice_on_hash,
+    advice_on,
     bare,
     fields_of,
     is_missing,
@@ -75,16 +76,17 @@ def _numbers(block: Block, region: Region) -> Numbers:
     """Parse a block: as a whole where it is plain, else field by field, with the place of a mistake."""
     text, mark = block.text, region.separator.encode()
     comment = _COMMENT if region.hash_comments else _PERCENT_COMMENT
-    plain = comment.sub(b"", text) if b"#" in text or b"%" in text else text
+    comments = region.line_rule.comments and (b"#" in text or b"%" in text)
+    plain = comment.sub(b"", text) if comments else _taken(text, region) if region.taken else text
     # Of names in brackets, as in nan(ind), numpy takes any.
     styled = region.decimal != "." or bool(region.missing) or b'"' in plain
     styled = styled or (b"(" in plain and _is_real(region))
-    styled = styled or (b"#" in text and region.hash_comments and ERROR_WORD.search(text) is not None)
+    styled = styled or (comments and region.hash_comments and ERROR_WORD.search(text) is not None)
     if not styled and (region.separator == " " or not _has_empty(plain, mark)):
         if region.separator != " ":
             plain = plain.replace(mark, b" ")
         try:
-            _require_lines(plain, region.line_numbers)
+            _require_lines(plain, region.line_taken)
             return _parse(plain_exponents(plain), region)
         except (ValueError, DeprecationWarning):
             pass  # which field by field has its place
@@ -92,6 +94,15 @@ def _numbers(block: Block, region: Region) -> Numbers:
     kept = [row for row in rows if row is not None]
     parts = numpy.array([number for row in kept for number in row], _part_type(region))
     return parts.view(region.dtype) if _is_pairs(region) else parts
+
+
+def _taken(text: bytes, region: Region) -> bytes:
+    """The fields that are taken of each line; all of `text` where it has quotes or other lines."""
+    mark = None if region.separator == " " else region.separator.encode()
+    lines = [line.split(mark) for line in text.split(b"\n") if line.strip()]
+    if b'"' in text or any(len(fields) != region.line_numbers for fields in lines):
+        return text
+    return b"\n".join((mark or b" ").join([fields[each] for each in region.taken]) for fields in lines)
 
 
 def _refuse_lines(region: Region) -> None:
@@ -131,19 +142,23 @@ def _part_type(region: Region) -> str:
 
 def _line(line: bytes, number: int, region: Region) -> list[Any] | None:
     """The numbers of one line; None where it has none."""
-    if region.hash_comments and (word := ERROR_WORD.match(line)):
+    rule = region.line_rule
+    hashes = region.hash_comments and rule.comments
+    if hashes and (word := ERROR_WORD.match(line)):
         raise UsageError(
             f'{region.name}: line {number}, column 1: "{word[1].decode()}" is not a number',
             "write nan in its place; it begins no comment",
         )
-    data = (without_comment(line) if region.hash_comments else line).rstrip(b"\r")
-    bare_line = data.strip(b" \v\f" if region.tabs_are_fields else b" \t\v\f")
-    if not bare_line or bare_line.startswith((b"%", b"#") if region.hash_comments else b"%"):
+    data = (without_comment(line) if hashes else line).rstrip(b"\r")
+    bare_line = data.strip(b" \v\f" if rule.tabs else b" \t\v\f")
+    if not bare_line or (rule.comments and bare_line.startswith((b"%", b"#") if hashes else b"%")):
         return None
     fields = fields_of(data if region.separator == "\t" else bare_line, region.separator)
     style = Style(missing=tuple(region.missing))
     row = []
-    for column, field in enumerate(fields, 1):
+    for column, field in enumerate(fields):
+        if region.taken and column not in region.taken:
+            continue
         token = bare(field)
         if is_missing(token, style) or is_missing(field, style):
             row.append(float("nan"))
@@ -154,14 +169,13 @@ def _line(line: bytes, number: int, region: Region) -> list[Any] | None:
             if not field:
                 what = "an empty field where a number was expected"
             raise UsageError(
-                f"{region.name}: line {number}, column {column}: {what}",
-                advice_on_hash(field) if field else "--missing '' reads empty fields as nan",
+                f"{region.name}: line {number}, column {column + 1}: {what}",
+                advice_on(field),
             )
         row.append(value)
-    if len(row) != region.line_numbers:
-        raise UsageError(
-            f"{region.name}: line {number}: found {len(row)} numbers, expected {region.line_numbers}"
-        )
+    if len(fields) != region.line_numbers:
+        found = plural(len(fields), "number")
+        raise UsageError(f"{region.name}: line {number}: found {found}, expected {region.line_numbers}")
     return row
 
 
@@ -235,7 +249,7 @@ def _top(region: Region) -> Iterator[Block]:
     """The lines of the region's rows, in the same blocks."""
     left = region.rows
     for block in _blocks(region) if left else ():
-        text, lines = top(block.text, left, region.tabs_are_fields)
+        text, lines = top(block.text, left, region.line_rule)
         left -= lines
         yield Block(text, block.line)
         if left <= 0:
@@ -270,11 +284,13 @@ class Losses:
             if not numpy.any(numpy.abs(flat) >= _GAP):
                 return
         for number, each in enumerate(text.split(b"\n"), line):
-            if _CANDIDATE.search(each) and not each.lstrip().startswith((b"%", b"#")):
-                data = without_comment(each).strip(b" \r")
-                for column, field in enumerate(fields_of(data, self._region.separator), 1):
-                    if kind := self._kind(field):
-                        self._found.setdefault(kind, [0, number, column])[0] += 1
+            comments = self._region.line_rule.comments
+            if _CANDIDATE.search(each) and not (comments and each.lstrip().startswith((b"%", b"#"))):
+                data = (without_comment(each) if comments else each).strip(b" \r")
+                fields = fields_of(data, self._region.separator)
+                for column in self._region.taken or range(len(fields)):
+                    if kind := self._kind(fields[column]):
+                        self._found.setdefault(kind, [0, number, column + 1])[0] += 1
 
     def said(self) -> Iterator[str]:
         """A sentence for each kind of loss that there is."""

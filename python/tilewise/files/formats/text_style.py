@@ -24,7 +24,7 @@ _QUOTED_OR_BARE = re.compile(rb"\"[^\"]*\"|[^\s\"]+")
 _THOUSANDS = re.compile(rb"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+")
 _EMPTY = "--missing '' reads empty fields as nan"
 _WORDS = re.compile(rb"[^\s,;|\"]+")
-_USUAL_WORDS = re.compile(  # and those of Excel
+USUAL_WORDS = re.compile(  # and those of Excel
     r"(?i)n/?a|null|none|missing|nil|void|undefined|[-.?*#\u2010-\u2015\u2212]+|[-+]?nan ?\(.*\)|[-+]?\u221e"
     r"|#(?:n/a|null!|div/0!|value!|ref!|name\?|num!)"
 )
@@ -35,6 +35,8 @@ NO_COMPLEX = re.compile(rb"_|(?<![0-9.a-zA-Z])[jJ]|\([^()jJ]*\)")  # that Python
 _GROUPED = re.compile(
     r"[^\w.,]*[0-9]{1,3}(?:([.,'\u2019_\xa0\u202f])[0-9]{3})(?:\1[0-9]{3})*([.,][0-9]+)?\W*"
 )
+_NO_LETTER = re.compile(r"[-+]?[0-9]*\.[0-9]*[-+][0-9]{3}")  # as Fortran writes 1.0E-300
+_IMAGINARY = re.compile(r"[-+0-9.eE]*[0-9.]i")
 _WINDOWS = r"sed 's/1\.#INF0*/inf/g; s/1\.#[A-Z]*0*/nan/g' writes such numbers as inf and nan"
 
 
@@ -50,6 +52,19 @@ def reading_of(lines: Sequence[TextLine], usual: str, style: Style) -> FieldMark
 
     `usual` is the separator where the lines do not contradict, or `style`.
     """
+    ways = list(readings(lines, usual, style))
+    for looked_at in (
+        lines,
+        lines[:1],
+    ):  # where a later line is wrong, the place will be said when it is parsed
+        for reading in ways:
+            if fits(looked_at, reading, style):
+                return reading
+    return None
+
+
+def readings(lines: Sequence[TextLine], usual: str, style: Style) -> Iterator[FieldMarks]:
+    """Ways to read `lines` that are worth a try, the usual one first."""
     if style.decimal == usual and b'"' not in lines[0].sample:
         usual = ";"  # the comma is taken
     separators = [style.separator] if style.separator else [usual, *(SEPARATORS + " ").replace(usual, "")]
@@ -57,22 +72,11 @@ def reading_of(lines: Sequence[TextLine], usual: str, style: Style) -> FieldMark
         separators = [
             each for each in separators if each != " " or each == separators[0]
         ]  # it hides empty fields
-    readings = [
-        FieldMarks(separator, decimal)
-        for separator in separators
+    for separator in separators:
         # What separates nothing would be a guess.
-        if separator == separators[0] or lines[0].fields(separator) > 1
-        for decimal in ([style.decimal] if style.decimal else ".,")
-    ]
-    for looked_at in (
-        lines,
-        lines[:1],
-    ):  # where a later line is wrong, the place will be said when it is parsed
-        for reading in readings:
-            certain = style.decimal or not _may_be_thousands(looked_at, reading)
-            if certain and _fits(looked_at, reading, style):
-                return reading
-    return None
+        if separator == separators[0] or lines[0].fields(separator) > 1:
+            for decimal in [style.decimal] if style.decimal else ".,":
+                yield FieldMarks(separator, decimal)
 
 
 def looks_like_number(word: str) -> bool:
@@ -82,17 +86,7 @@ def looks_like_number(word: str) -> bool:
 
 def may_be_numbers(names: Sequence[str]) -> bool:
     """True where all words of a line look like numbers, or usually stand for missing ones."""
-    return all(not name or _USUAL_WORDS.fullmatch(name) or looks_like_number(name) for name in names)
-
-
-def names_in(first: TextLine, second: TextLine, reading: FieldMarks) -> list[str] | None:
-    """The words in a `first` line above a `second` one of numbers; None where some of them are numbers."""
-    if not first.whole or first.fields(reading.separator) != second.fields(reading.separator):
-        return None
-    names = [bare(field) for field in fields_of(first.sample, reading.separator)]
-    if not any(names) or any(number_type(name, decimal) for name in names for decimal in ".,"):
-        return None
-    return [name.decode("utf-8", "replace") for name in names]
+    return all(not name or USUAL_WORDS.fullmatch(name) or looks_like_number(name) for name in names)
 
 
 def refused(name: str, lines: Sequence[TextLine], usual: str, style: Style) -> UsageError:
@@ -100,11 +94,11 @@ def refused(name: str, lines: Sequence[TextLine], usual: str, style: Style) -> U
     reading = FieldMarks(style.separator or _separator_of_words(lines[0], usual), style.decimal or ".")
     first = lines[0]
     where = "its first line" if style.header_rows is None else f"line {first.number}"
-    token = next(field for field in _tokens(first, reading, _TRIED) if not _is_held(field, reading, style))
+    token = next(field for field in tokens(first, reading, _TRIED) if not is_held(field, reading, style))
     word = token.decode("utf-8", "replace")
     what = repr(printable(word)) if word else "nothing between two separators"
     advice = _advice(word, lines, usual, style)
-    words = [field.decode("utf-8", "replace") for field in _tokens(first, reading, _TRIED)]
+    words = [field.decode("utf-8", "replace") for field in tokens(first, reading, _TRIED)]
     if style.header_rows is None and advice != _EMPTY and may_be_numbers(words):
         advice = f"{advice}; " * bool(advice) + "--header-rows 1 skips a line of names"
     return UsageError(f"{name} has {what} in {where}, but a number was expected", advice)
@@ -115,7 +109,7 @@ def _separator_of_words(line: TextLine, usual: str) -> str:
     separators: list[str] = [usual, *(SEPARATORS + " ").replace(usual, "")]
     for separator in separators:
         words = [
-            field.decode("utf-8", "replace") for field in _tokens(line, FieldMarks(separator, "."), _TRIED)
+            field.decode("utf-8", "replace") for field in tokens(line, FieldMarks(separator, "."), _TRIED)
         ]
         if line.fields(separator) > 1 and may_be_numbers(words) and not re.search("[;|\\s]", "".join(words)):
             return separator
@@ -123,15 +117,10 @@ def _separator_of_words(line: TextLine, usual: str) -> str:
 
 
 def _advice(word: str, lines: Sequence[TextLine], usual: str, style: Style) -> str:
-    if not word:
-        return _EMPTY
     if word.endswith("\u221e"):
         return "write inf in its place"
-    if _USUAL_WORDS.fullmatch(word):
-        held = len(word.encode()) <= LONGEST_WORD and not word.startswith("#")
-        return f"--missing={quote(word)} reads such fields as nan" if held else "write nan in its place"
-    if "#" in word:
-        return advice_on_hash(word.encode())
+    if advice := advice_on(word.encode()):
+        return advice
     if _THOUSANDS.fullmatch(word.encode()) and style.decimal is None:
         return "--decimal , if the comma is a decimal mark"
     if grouped := _GROUPED.fullmatch(word):
@@ -141,7 +130,7 @@ def _advice(word: str, lines: Sequence[TextLine], usual: str, style: Style) -> s
     if "\u2212" in word:
         return "sed 's/\u2212/-/g' writes the minus as -"
     found = {each.decode("utf-8", "replace") for line in lines for each in _WORDS.findall(line.sample)}
-    words = sorted(filter(_USUAL_WORDS.fullmatch, found))
+    words = sorted(filter(USUAL_WORDS.fullmatch, found))
     missing = (*style.missing, *words) or ("",)
     relaxed = replace(style, missing=missing)
     for below in filter(None, (lines, lines[1:])):  # perhaps of column names
@@ -154,8 +143,21 @@ def _advice(word: str, lines: Sequence[TextLine], usual: str, style: Style) -> s
     return ""
 
 
-def advice_on_hash(field: bytes) -> str:
-    """Advice for a field that has a `#` in it, as the worker gives it too."""
+def advice_on(field: bytes) -> str:
+    """Advice for a field that stands for a missing number, or is written in another way.
+
+    The worker gives the same.
+    """
+    word = field.decode("utf-8", "replace")
+    if not bare(field):
+        return _EMPTY
+    if USUAL_WORDS.fullmatch(word):
+        held = len(field) <= LONGEST_WORD and not word.startswith("#")
+        return f"--missing={quote(word)} reads such fields as nan" if held else "write nan in its place"
+    if _NO_LETTER.fullmatch(word):
+        return r"sed -E 's/([0-9.])([-+][0-9]{3})/\1E\2/g' writes exponents with their letter"
+    if _IMAGINARY.fullmatch(word):
+        return "sed 's/i/j/g' writes the imaginary unit as j"
     if b".#" in field:
         return _WINDOWS
     return "a comment begins a line, or behind a blank" if b"#" in field and field[:1] != b"#" else ""
@@ -180,9 +182,9 @@ def number_type(field: bytes, decimal: str) -> str:
     return "float64"
 
 
-def dtype_of(line: TextLine, reading: FieldMarks) -> str:
+def dtype_of(line: TextLine, reading: FieldMarks, taken: Sequence[int] = ()) -> str:
     """complex128 where the first numbers of `line` have a complex one, else float64."""
-    found = (number_type(field, reading.decimal) for field in _tokens(line, reading, _TRIED))
+    found = (number_type(field, reading.decimal) for field in tokens(line, reading, _TRIED, taken))
     return "complex128" if "complex128" in found else "float64"
 
 
@@ -194,7 +196,7 @@ def fields_of(line: bytes, separator: str) -> list[bytes]:
         return _QUOTED_OR_BARE.findall(line)
     mark = re.escape(separator.encode())
     blanks = rb"[ ]*" if separator == "\t" else rb"[ \t]*"
-    pattern = blanks + rb"(\"[^\"]*\"[^" + mark + rb"]*|[^" + mark + rb"]*)(" + mark + rb"|$)"
+    pattern = blanks + rb"(\"(?:[^\"]|\"\")*\"[^" + mark + rb"]*|[^" + mark + rb"]*)(" + mark + rb"|$)"
     fields, at = [], 0
     while (match := re.compile(pattern).match(line, at)) is not None:
         fields.append(match[1].strip())
@@ -210,9 +212,11 @@ def bare(field: bytes) -> bytes:
     return field[1:-1].strip() if quoted else field
 
 
-def _tokens(line: TextLine, reading: FieldMarks, most: int) -> Iterator[bytes]:
+def tokens(line: TextLine, reading: FieldMarks, most: int, taken: Sequence[int] = ()) -> Iterator[bytes]:
+    """The first fields of a line without their quotes, or those that are `taken`, at most so many."""
     fields = fields_of(line.sample, reading.separator)
-    return map(bare, (fields if line.whole else fields[:-1])[:most])
+    fields = fields if line.whole else fields[:-1]
+    return map(bare, ([fields[each] for each in taken if each < len(fields)] if taken else fields)[:most])
 
 
 def is_missing(field: bytes, style: Style) -> bool:
@@ -220,26 +224,33 @@ def is_missing(field: bytes, style: Style) -> bool:
     return bool(style.missing) and (not field or field.decode("utf-8", "replace") in style.missing)
 
 
-def _is_held(field: bytes, reading: FieldMarks, style: Style) -> bool:
+def is_held(field: bytes, reading: FieldMarks, style: Style) -> bool:
+    """True for a field without its quotes that is a number, or stands for a missing one."""
     return is_missing(field, style) or bool(number_type(field, reading.decimal))
 
 
-def _fits(lines: Sequence[TextLine], reading: FieldMarks, style: Style) -> bool:
-    """True where all that is looked at of `lines` is numbers, or missing, and the lines are equally long."""
+def fits(lines: Sequence[TextLine], reading: FieldMarks, style: Style, taken: Sequence[int] = ()) -> bool:
+    """True where all that is looked at of `lines` is numbers, or missing, and the lines are equally long.
+
+    With some fields `taken` others are not looked at.
+    """
     if len({line.fields(reading.separator) for line in lines}) > 1:
+        return False
+    if not style.decimal and _may_be_thousands(lines, reading, taken):
         return False
     left = _TRIED
     for line in lines:
-        for field in _tokens(line, reading, left):
-            if not _is_held(field, reading, style):
+        for field in tokens(line, reading, left, taken):
+            if not is_held(field, reading, style):
                 return False
         left = _TRIED_BELOW
     return True
 
 
-def _may_be_thousands(lines: Sequence[TextLine], reading: FieldMarks) -> bool:
+def _may_be_thousands(lines: Sequence[TextLine], reading: FieldMarks, taken: Sequence[int]) -> bool:
     """True where commas may part thousands, as in 1,234, since none of them shows that it does not."""
     if reading.decimal != ",":
         return False
-    marked = [field for line in lines for field in _tokens(line, reading, _TRIED_BELOW) if b"," in field]
+    fields = (field for line in lines for field in tokens(line, reading, _TRIED_BELOW, taken))
+    marked = [field for field in fields if b"," in field]
     return bool(marked) and all(map(_THOUSANDS.fullmatch, marked))

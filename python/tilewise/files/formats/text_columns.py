@@ -1,0 +1,253 @@
+"""Chooses the columns of a text: by the names above them, by their places in a line, or all but an index."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from tilewise.base.errors import UsageError
+from tilewise.files.checks import missing, printable
+from tilewise.files.formats.text_lines import TextLine
+from tilewise.files.formats.text_style import (
+    USUAL_WORDS,
+    FieldMarks,
+    advice_on,
+    bare,
+    dtype_of,
+    fields_of,
+    fits,
+    is_held,
+    may_be_numbers,
+    number_type,
+    readings,
+    tokens,
+)
+from tilewise.files.style import Style
+
+_TRIED = 1000  # fields of a line that are looked at for what is wrong
+_LISTED = 8  # names in a message
+SHOWN_WORDS = 3  # of a column that is described
+
+
+class TextColumns(NamedTuple):
+    """The columns of a text, and how its lines are read.
+
+    `taken` are their fields in a line, none for all; `names` those of all fields, empty without a line of
+    names. `unnamed`: so many columns at the left, which have no name, are left out.
+    """
+
+    reading: FieldMarks
+    taken: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+    unnamed: int = 0
+
+    @property
+    def warning(self) -> str:
+        """A sentence on the columns that are left out; empty where there are none."""
+        if self.unnamed > 1:
+            what = f"its first {self.unnamed} columns, which have no names, are"
+            return f"{what} taken for an index and left out; --index keep reads them"
+        what = "its first column, which has no name, is"
+        return f"{what} taken for an index and left out; --index keep reads it" if self.unnamed else ""
+
+    @property
+    def taken_names(self) -> tuple[str, ...]:
+        """Names of the columns that are taken."""
+        return tuple(self.names[each] for each in self.taken if self.names) if self.taken else self.names
+
+
+def columns_of(
+    head: bytes | None, body: Sequence[TextLine], usual: str, style: Style, path: str, member: str
+) -> TextColumns | None:
+    """The columns of the lines in `body`, below a line of names, `head`, if there is one.
+
+    `member` is a list of names or places, from 0. None where `head` is no line of names. Raises UsageError
+    for columns that are not there, or hold words where numbers are wanted.
+    """
+    tables = _tables(head, body, usual, style)
+    chosen = [found for table in tables if (found := _chosen(table, body[0], style, member)) is not None]
+    for looked_at in (body, body[:1]):
+        for table in chosen:
+            if fits(looked_at, table.reading, style, table.taken):
+                return table
+    if not tables:
+        return None
+    raise _refused(chosen, tables, body, style, path, member)
+
+
+def _tables(head: bytes | None, body: Sequence[TextLine], usual: str, style: Style) -> list[TextColumns]:
+    """All ways to read the lines in `body` in which `head` is a line of names, if there is one."""
+    tables = []
+    for reading in readings(body, usual, style):
+        names = _names(head, body[0], reading, style) if head is not None else []
+        if names is not None:
+            tables.append(TextColumns(reading, names=tuple(names)))
+    return tables
+
+
+def _relaxed(lines: Sequence[TextLine], table: TextColumns, style: Style) -> Style:
+    """A style in which words that usually stand for missing numbers do, if wanted columns have some."""
+    fields = {field for line in lines for field in tokens(line, table.reading, _TRIED, table.taken)}
+    words = filter(USUAL_WORDS.fullmatch, (field.decode("utf-8", "replace") for field in fields))
+    return replace(style, missing=(*style.missing, *sorted(words)) or ("",))
+
+
+def _names(head: bytes, below: TextLine, reading: FieldMarks, style: Style) -> list[str] | None:
+    """The names in the line above `below`, an empty one for an index without; None for no line of names."""
+    fields = [bare(field) for field in fields_of(head, reading.separator)]
+    names = [field.decode("utf-8", "replace").replace('""', '"') for field in fields]
+    count = below.fields(reading.separator)
+    numbers = may_be_numbers(names)
+    if len(names) == count - 1 and not numbers and _labelled(head, below, reading):  # as R writes them
+        names = ["", *names]
+    if len(names) != count or not any(names):
+        return None
+    counted = names == ["", *map(str, range(count - 1))]  # as pandas numbers them
+    some = any(number_type(name, mark) for name in fields for mark in ".,")
+    return None if style.header_rows is None and not counted and (numbers or some) else names
+
+
+def _labelled(head: bytes, below: TextLine, reading: FieldMarks) -> bool:
+    """True where `head` is certain to name all fields `below` but the first, which is a label."""
+    fields = fields_of(below.sample, reading.separator)
+    quoted = all(field.startswith(b'"') for field in fields_of(head, reading.separator))
+    return bool(fields[-1]) and (quoted or not number_type(bare(fields[0]), reading.decimal))
+
+
+def _chosen(table: TextColumns, below: TextLine, style: Style, member: str) -> TextColumns | None:
+    """The table with the columns that are wanted of it; None where it lacks one of them."""
+    count = below.fields(table.reading.separator)
+    if member:
+        places = {name: place for place, name in reversed([*enumerate(table.names)])}
+        wanted = [member] if member in places else member.split(",")
+        found = [places.get(each, int(each) if each.isdecimal() else count) for each in wanted]
+        return table._replace(taken=tuple(found)) if max(found) < count else None
+    unnamed = next((place for place, name in enumerate(table.names) if name), 0)
+    left_out = {None: unnamed, "drop": max(1, unnamed), "keep": 0}[style.index]
+    if 0 < left_out < count:
+        return table._replace(taken=tuple(range(left_out, count)), unnamed=unnamed * (style.index is None))
+    return table
+
+
+def described(
+    head: bytes | None, lines: Sequence[TextLine], usual: str, style: Style
+) -> Iterator[tuple[str, str, list[str]]]:
+    """Name, type and first words of each column of a table: of the lines below `head`, or of all.
+
+    The type is that of numbers, or text.
+    """
+    below = lines[1:] if style.header_rows is None else lines
+    tables = _tables(head, below, usual, style) if below else []
+    table = next((each for each in tables if below[0].fields(each.reading.separator) > 1), None)
+    if table is None:
+        below, table = lines, _unnamed(lines, usual, style)
+    if table is None:
+        return
+    relaxed = _relaxed(below, table, style)
+    for place in range(min(below[0].fields(table.reading.separator), _TRIED)):
+        words = [
+            printable(word.decode("utf-8", "replace"))
+            for line in below[:SHOWN_WORDS]
+            for word in tokens(line, table.reading, 1, [place])
+        ]
+        numbers = fits(below, table.reading, relaxed, [place])
+        dtype = dtype_of(below[0], table.reading, [place]) if numbers else "text"
+        yield table.names[place] if table.names else str(place), dtype, words
+
+
+def line_of_names(names: Sequence[str], separator: str) -> bytes:
+    """A line of names, those in quotes that a reader would cut or take for a comment."""
+    bare_name = re.compile(rf"[^\s\"{re.escape(separator)}#%]+")
+    fields = (name if bare_name.fullmatch(name) else '"{}"'.format(name.replace('"', '""')) for name in names)
+    return f"{separator.join(fields)}\n".encode()
+
+
+def require_ascending(columns: TextColumns, name: str, path: str) -> None:
+    """Raises UsageError for columns that are wanted twice, or in another sequence than that of the file."""
+    ascending = sorted(set(columns.taken))
+    if list(columns.taken) != ascending:
+        said = ",".join(columns.names[each] if columns.names else str(each) for each in ascending)
+        raise UsageError(f"{name} wants columns twice, or not in the sequence of the file", f"{path}:{said}")
+
+
+def _refused(
+    chosen: list[TextColumns],
+    tables: list[TextColumns],
+    body: Sequence[TextLine],
+    style: Style,
+    path: str,
+    member: str,
+) -> UsageError:
+    """The error for a table whose wanted columns do not hold numbers, with what helps."""
+    name = f"{path}:{member}" if member else path
+    if not chosen:
+        names = max(tables, key=lambda table: len(table.names)).names
+        wanted = member.split(",")
+        width = body[0].fields(tables[0].reading.separator)
+        known = {*names, *map(str, range(width))}
+        lacks = next((each for each in wanted if each not in known), member)
+        return missing(name, "column", lacks, [each for each in names if each])
+    table = next((each for each in chosen if len(each.names) != 1), chosen[0])
+    reading, count = table.reading, body[0].fields(table.reading.separator)
+    relaxed = _relaxed(body, table, style)
+    places = table.taken or range(count)
+    only_missing = fits(body, reading, relaxed, table.taken)
+    lenient = style if only_missing else relaxed  # a column of words is worse than a missing number
+    for line in body:
+        for place, field in zip(places, tokens(line, reading, _TRIED, places), strict=False):
+            if not is_held(field, reading, lenient):
+                word = field.decode("utf-8", "replace")
+                what = repr(printable(word)) if word else "an empty field"
+                where = f"line {line.number}, column {place + 1}"
+                where += f" ({printable(table.names[place])})" if table.names and table.names[place] else ""
+                said = f"{name} has {what} in {where}, but a number was expected"
+                if only_missing:
+                    return UsageError(said, advice_on(field))
+                return UsageError(said, _choice(table, body, relaxed, path))
+    return UsageError(f"{name} has lines of different lengths")
+
+
+def choice_of(lines: Sequence[TextLine], usual: str, style: Style, path: str) -> str:
+    """Advice for lines without names, some of whose columns hold words; nothing where that is not so."""
+    table = _unnamed(lines, usual, style)
+    return _choice(table, lines, style, path) if table is not None else ""
+
+
+def _unnamed(lines: Sequence[TextLine], usual: str, style: Style) -> TextColumns | None:
+    """The table of lines without names: some columns hold numbers, the others none. None where it is none."""
+    for table in _tables(None, lines, usual, style) if len(lines) > 1 else []:
+        widths, relaxed = (
+            {line.fields(table.reading.separator) for line in lines},
+            _relaxed(lines, table, style),
+        )
+        kinds = [
+            {
+                is_held(word, table.reading, relaxed)
+                for line in lines
+                for word in tokens(line, table.reading, 1, [at])
+            }
+            for at in range(min(_TRIED, *widths))
+        ]
+        if len(widths) == 1 and all(len(each) == 1 for each in kinds) and {True} in kinds:
+            return table
+    return None
+
+
+def _choice(table: TextColumns, body: Sequence[TextLine], style: Style, path: str) -> str:
+    """Advice for a table with words in some columns or in its first lines."""
+    for at in range(1, len(body)):
+        if fits(body[at:], table.reading, style, table.taken):
+            return f"--header-rows {body[at].number - 1} skips all above the numbers"
+    count = body[0].fields(table.reading.separator)
+    places = table.taken or range(count)
+    numbers = [each for each in places if fits(body, table.reading, style, [each])]
+    if numbers == [*range(1, count)]:
+        return "--index drop leaves out the first column"
+    if not numbers:
+        return ""
+    said = [table.names[each] if table.names else str(each) for each in numbers]
+    more = ",…" if len(said) > _LISTED else ""
+    return f"name the columns to take: {path}:{','.join(said[:_LISTED])}{more}"
