@@ -202,3 +202,18 @@ TEST_CASE("singular values alone are those with vectors, and no bit depends on t
         CHECK(std::abs(values.sigma()[k] - one.sigma[k]) <= 1e-12);
     }
 }
+
+TEST_CASE("each stage tells how far it is, whichever vectors are made first") {
+    const Matrix a = normal_matrix(700, 600, 11);
+    for (const bool vectors : {false, true}) {
+        std::vector<double> told;
+        TwoStageSvd svd(packed(a), 700, 600, vectors, 1, 32, [&](double done) { told.push_back(done); });
+        if (vectors) {
+            svd.right(600, true);
+            svd.left(600, true);
+        }
+        CHECK(std::is_sorted(told.begin(), told.end()));
+        CHECK(told.back() == doctest::Approx(1));
+        CHECK(told.size() > 600 / 32 + 500);  // panels, and sweeps of bulges
+    }
+}

@@ -266,8 +266,8 @@ private:
                     "the sweeps restarted: on these ranks and threads their start is rounded otherwise");
             }
         }
-        const Swept swept =
-            serial ? sweep_serially(*blocks, setting) : sweep(context_, cut_->ring, *blocks, *exchange, setting);
+        const Swept swept = serial ? sweep_serially(context_, *blocks, setting)
+                                   : sweep(context_, cut_->ring, *blocks, *exchange, setting);
         exchange.reset();
         if (last) {
             note(begun, swept);

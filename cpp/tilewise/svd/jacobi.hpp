@@ -166,7 +166,8 @@ template <class T> Swept sweep(Context& context, const grid::Ring& ring, ColumnB
 
 /// The same of all columns on one rank, by one thread in two loops over all pairs of them: what a program does that
 /// knows of no ranks.
-template <class T> Swept sweep_serially(ColumnBlocks<T>& blocks, const SweepSetting& setting);
+template <class T>
+Swept sweep_serially(const Context& context, ColumnBlocks<T>& blocks, const SweepSetting& setting);
 
 template <class T> struct SvdFactors {
     std::vector<double> s;  ///< the K largest, descending, the same on all ranks

@@ -176,7 +176,8 @@ private:
 
     /// A wide A lies row by row, which is its transpose column by column: U and V change places.
     void in_two_stages(Array<T> work, int threads) {
-        kernel::TwoStageSvd svd(std::move(work), std::max(m_, n_), all_, !options_.values_only, threads);
+        kernel::TwoStageSvd svd(std::move(work), std::max(m_, n_), all_, !options_.values_only, threads, 0,
+                                [this](double done) { context_.report(Phase::compute, done); });
         s_ = svd.sigma();
         choose();
         if (options_.values_only || loses_) {

@@ -23,6 +23,10 @@ using mpi::check;
 /// Multiplications below which another thread costs more than it saves.
 constexpr double least_work = 4e6;
 
+/// Digits of orthogonality that are reached after so many sweeps, of those that are wanted; the first sweeps reach none
+/// and take as long.
+double share_after(double sweeps) { return 1 - std::pow(0.7, sweeps); }
+
 template <class T> class Sweeper {
 public:
     Sweeper(Context& context, const grid::Ring& ring, ColumnBlocks<T>& blocks, mpi::Exchange& exchange,
@@ -57,7 +61,8 @@ public:
             const Counters before = context_.ledger.count();
             for (int step = 0; step < ring_.steps(); ++step) {
                 take_step(step);
-                context_.report(Phase::compute, progress(swept, step));
+                const double part = static_cast<double>(step + 1) / ring_.steps();
+                context_.report(Phase::compute, share_after(static_cast<double>(swept.off_norm.size()) + part));
             }
             if (done == first) {
                 swept.sweep_bytes = context_.ledger.count().exchanged - before.exchanged;
@@ -92,14 +97,6 @@ private:
 
     int first() const { return static_cast<int>(blocks_.first_position()); }
     int end() const { return first() + blocks_.positions(); }
-
-    /// Digits of orthogonality that are reached, of those that are wanted; the first sweeps reach none and take as
-    /// long.
-    double progress(const Swept& swept, int step) const {
-        const auto sweeps = static_cast<double>(swept.off_norm.size());
-        const double part = static_cast<double>(step + 1) / ring_.steps();
-        return 1 - std::pow(0.7, sweeps + part);
-    }
 
     void take_step(int step) {
         first_step_ = step == 0;
@@ -321,7 +318,8 @@ template <class T> Swept sweep(Context& context, const grid::Ring& ring, ColumnB
     return Sweeper<T>(context, ring, blocks, exchange, setting)();
 }
 
-template <class T> Swept sweep_serially(ColumnBlocks<T>& blocks, const SweepSetting& setting) {
+template <class T>
+Swept sweep_serially(const Context& context, ColumnBlocks<T>& blocks, const SweepSetting& setting) {
     const Shape& shape = blocks.shape();
     const ColumnBlock<T>&left = blocks.at({0, Side::top}), &right = blocks.at({0, Side::bottom});
     const kernel::ColumnPair<T> x{left.x(shape), right.x(shape)}, v{left.v(shape), right.v(shape)};
@@ -330,6 +328,7 @@ template <class T> Swept sweep_serially(ColumnBlocks<T>& blocks, const SweepSett
     for (int done = 0; done < setting.most && !swept.converged; ++done) {
         const kernel::PairOutcome outcome = rotate_columns(x, v, setting.tolerance, swept.tally);
         swept.off_norm.push_back(outcome.off);
+        context.report(Phase::compute, share_after(done + 1));
         swept.off_squares.push_back(outcome.off_squares());
         swept.converged = is_done(outcome, setting.tolerance, setting.off_squares);
         swept.flops += each * static_cast<double>(shape.rows + (outcome.angles > 0 ? 2 * shape.height() : 0));
@@ -337,8 +336,8 @@ template <class T> Swept sweep_serially(ColumnBlocks<T>& blocks, const SweepSett
     return swept;
 }
 
-template Swept sweep_serially(ColumnBlocks<double>&, const SweepSetting&);
-template Swept sweep_serially(ColumnBlocks<kernel::Complex>&, const SweepSetting&);
+template Swept sweep_serially(const Context&, ColumnBlocks<double>&, const SweepSetting&);
+template Swept sweep_serially(const Context&, ColumnBlocks<kernel::Complex>&, const SweepSetting&);
 template Swept sweep(Context&, const grid::Ring&, ColumnBlocks<double>&, mpi::Exchange&, const SweepSetting&);
 template Swept sweep(Context&, const grid::Ring&, ColumnBlocks<kernel::Complex>&, mpi::Exchange&, const SweepSetting&);
 

@@ -121,6 +121,7 @@ class _Terminal(Listener):
         self._bar = progress(wanted=not shown.quiet and not joined)
         self.progress = self._bar.wanted
         self.update = self._bar.update  # type: ignore[method-assign]
+        self.foreseen = self._bar.foresee  # type: ignore[method-assign]
         self.close = self._bar.close
         self.held: list[str] = []  # lines for the end
 

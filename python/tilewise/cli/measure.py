@@ -67,7 +67,7 @@ class _Progress(Listener):
     def __init__(self, request: MeasureRequest) -> None:
         bar = progress(wanted=not request.quiet, whole=True)
         self.progress, self.close = bar.wanted, bar.close
-        self.update = bar.update  # type: ignore[method-assign]
+        self.update, self.foreseen = bar.update, bar.foresee  # type: ignore[method-assign]
         self._verbose = request.verbose
 
     def chatter(self, line: str) -> None:

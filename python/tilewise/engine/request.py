@@ -93,6 +93,9 @@ class Listener:
     def starting(self, command: str) -> None:
         """The ranks are about to be started by `command`."""
 
+    def foreseen(self, seconds: float) -> None:
+        """All of it is expected to take so many `seconds`."""
+
     def running(self) -> None:
         """They have been started: time to import what the end needs."""
 

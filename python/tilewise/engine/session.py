@@ -137,6 +137,7 @@ class Session:
         plan, target, caught = output.plan, output.target, self.caught
         start = _start(plan, self._joined, survives, not request.operation.nowhere)
         foreseen = predicted(plan, cost, machine)
+        listener.foreseen(foreseen.total)
         storage = storage_of(plan.job.inputs, target)
         inputs = Inputs(plan.job.inputs)
         trace = SideFile("the timeline", request.trace, plan.job.id)
@@ -349,7 +350,7 @@ def _clean(output: JobOutput, side: list[SideFile], error: BaseException, caught
         for one in output.claims:
             one.spoilt = True
     staying = claim.kept(output.claims)
-    said = claim.verdict(output.claims) if claim.named(output.claims) else ""
+    said = claim.verdict(output.claims) if claim.named(output.claims) or staying else ""
     left = output.discard()
     if not isinstance(error, TilewiseError):
         return

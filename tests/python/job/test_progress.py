@@ -61,6 +61,20 @@ def test_pace_by_the_clock() -> None:
     ]
 
 
+def test_a_pace_that_nobody_counts_by_what_was_foreseen() -> None:
+    clock = Clock()
+    pace = Pace(clock, 40.0)
+    pace.update("compute", 0.0)
+    clock.now += 12
+    assert pace.text() == "12 s of about 40 s"
+    pace.update("compute", 0.5)
+    assert pace.text() == "12 s, 4.2 %/s, 12 s left"
+    pace.update("output", 0.0)
+    clock.now += 30
+    assert pace.text() == "42 s"
+    assert Pace(clock, 0.2).text() == "0 s"
+
+
 def seen_on_a_terminal(tilewise: Tilewise, *words: str) -> str:
     """All that the command writes to a terminal as its standard error."""
     ours, theirs = pty.openpty()

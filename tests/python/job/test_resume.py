@@ -135,6 +135,18 @@ def test_nothing_that_was_spoilt_is_believed(tilewise: Tilewise, turned: Any) ->
     assert_array_equal(numpy.load(tilewise.folder / "C.npy"), turned)
 
 
+def test_an_interrupt_says_that_a_part_is_kept(tilewise: Tilewise, turned: Any) -> None:
+    tilewise.environment["TILEWISE_FAULT"] = "hang:1:output*6"
+    front = tilewise.start(*TURNED, "-n", 2, "--memory", "124MiB", "--io", "positioned")
+    wait_for(lambda: any(log.stat().st_size for log in tilewise.folder.glob(".C*.journal/*.log")))
+    front.send_signal(signal.SIGINT)
+    _, said = front.communicate(timeout=60)
+    assert front.returncode == 130 and "--resume" in said
+    assert "all ranks were ended; C.npy was not written; " in said and "of C.npy is kept" in said
+    assert "nothing was written" not in said
+    left(tilewise)
+
+
 def test_the_front_dies(tilewise: Tilewise, turned: Any) -> None:
     words = (*TURNED, "-n", 2, "--memory", "124MiB", "--io", "positioned")
     front = tilewise.start(*words)

@@ -29,6 +29,21 @@ def degrees(one: Array, other: Array) -> float:
     return float(numpy.degrees(numpy.arccos(cosines)).max())
 
 
+def test_a_rank_is_said_as_far_as_it_is_known(tilewise: Tilewise) -> None:
+    factor = numpy.random.default_rng(2).standard_normal((300, 40))
+    numpy.save(tilewise.folder / "A.npy", factor[:, :3] @ factor[:70, :3].T)
+    numpy.save(tilewise.folder / "B.npy", factor)
+    for name, words, rank in (
+        ("A.npy", SAMPLED, "rank 3"),
+        ("A.npy", ("--algorithm", "local"), "rank 3"),
+        ("B.npy", SAMPLED, "rank 5 or more"),
+        ("B.npy", ("--algorithm", "local"), "rank 40"),
+    ):
+        said = tilewise("svd", name, "-o", "svd", "--components", 5, "--force", *words).stdout
+        (line,) = [line for line in said.splitlines() if line.startswith("values")]
+        assert line.endswith(f"; {rank}")
+
+
 @pytest.mark.parametrize("words", [(), SAMPLED, (*SAMPLED, "-n", 2)])
 def test_normal_numbers(tilewise: Tilewise, done: Done, words: tuple[object, ...]) -> None:
     """Their singular values hardly fall: plain power iterations were 7 % off, and u₁ 60 degrees."""

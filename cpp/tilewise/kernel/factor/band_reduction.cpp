@@ -244,7 +244,8 @@ std::int64_t BandReflectors::right(std::int64_t panel, BlockReflector& block) co
     return begin;
 }
 
-BandMatrix reduce_to_band(const Columns& a, std::int64_t width, BandReflectors& reflectors, int threads) {
+BandMatrix reduce_to_band(const Columns& a, std::int64_t width, BandReflectors& reflectors, int threads,
+                          const Told& told) {
     prepare(a, width, reflectors);
     const BlasThreads blas(1);
     BandMatrix band(a.count, width);
@@ -262,6 +263,7 @@ BandMatrix reduce_to_band(const Columns& a, std::int64_t width, BandReflectors& 
                 band.at(i, j) = a.column(j)[i];
             }
         }
+        told(static_cast<double>(begin + k) / static_cast<double>(a.count));
     }
     return band;
 }

@@ -202,7 +202,8 @@ void keep(double* place, const double* v, std::int64_t length, double tau) {
 
 BandMatrix::BandMatrix(std::int64_t n, std::int64_t width) : n_(n), width_(width), memory_((n + 2) * 3 * width + n) {}
 
-void chase_bulges(const BandMatrix& band, double* d, double* e, const ChasedReflectors& reflectors, int threads) {
+void chase_bulges(const BandMatrix& band, double* d, double* e, const ChasedReflectors& reflectors, int threads,
+                  const Told& told) {
     const std::int64_t n = band.size(), b = band.width(), step = band.step();
     // Each of n sweeps makes n/2b hops on average, of four reflections of b×b numbers (B. Lang, "Parallel reduction of
     // banded matrices to bidiagonal form", 1996). The band is read in each.
@@ -238,10 +239,13 @@ void chase_bulges(const BandMatrix& band, double* d, double* e, const ChasedRefl
         hops[static_cast<std::size_t>(s)].store(all, std::memory_order_release);
     };
     std::atomic<std::int64_t> next = 0;
-    parallel(static_cast<int>(std::clamp<std::int64_t>(n / (4 * b), 1, threads)), [&](int) {
+    parallel(static_cast<int>(std::clamp<std::int64_t>(n / (4 * b), 1, threads)), [&](int thread) {
         std::vector<double> u(static_cast<std::size_t>(b)), v(u.size());
         for (std::int64_t s = next++; s < n - 1; s = next++) {
             sweep(s, u.data(), v.data());
+            if (thread == 0) {
+                told(static_cast<double>(s + 2) / static_cast<double>(n));
+            }
         }
     });
     for (std::int64_t i = 0; i < n; ++i) {

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "tilewise/base/buffer.hpp"
@@ -21,6 +22,10 @@
 #include "tilewise/kernel/factor/jacobi.hpp"
 
 namespace tilewise::kernel {
+
+/// Told on the caller's thread how much is done, from 0 to 1, as often as is convenient.
+using Told = std::function<void(double done)>;
+inline void ignore_progress(double) {}
 
 // An upper band matrix made bidiagonal by chasing bulges down the diagonal, one sweep for each row:
 //
@@ -74,7 +79,8 @@ private:
 
 /// B = U·[d, e]·Vᵀ, d on the diagonal (n) and e above it (n − 1). B is destroyed. U = U(0,·)·U(1,·)·…, V alike, as
 /// reflectors, where these have room.
-void chase_bulges(const BandMatrix& band, double* d, double* e, const ChasedReflectors& reflectors, int threads);
+void chase_bulges(const BandMatrix& band, double* d, double* e, const ChasedReflectors& reflectors, int threads,
+                  const Told& told);
 
 // The reflectors of bulge chasing, applied in blocks:
 //
@@ -140,7 +146,8 @@ struct BandReflectors {
 };
 
 /// A = U·B·Vᵀ in place; A (rows ≥ count) becomes the reflectors. Besides: 4·width numbers for each row and column.
-BandMatrix reduce_to_band(const Columns& a, std::int64_t width, BandReflectors& reflectors, int threads);
+BandMatrix reduce_to_band(const Columns& a, std::int64_t width, BandReflectors& reflectors, int threads,
+                          const Told& told);
 
 /// A = Q·R in place, R (count×count, column by column) as a copy: the same without the rows.
 void reduce_to_triangle(const Columns& a, std::int64_t width, double* r, BandReflectors& reflectors, int threads);
@@ -173,9 +180,9 @@ public:
     /// Singular values of A (rows×columns, column by column without gaps, rows ≥ columns ≥ 1), which becomes the
     /// reflectors, and what vectors are made of, where these are wanted. Memory beside A: 4·columns² numbers (none
     /// without vectors), columns² more where rows ≥ 5/3·columns, and some times `width` numbers for each row and
-    /// column. `width` 0: as usual.
+    /// column. `width` 0: as usual. `told` is called until the last vectors are made.
     TwoStageSvd(Array<double> a, std::int64_t rows, std::int64_t columns, bool vectors, int threads,
-                std::int64_t width = 0);
+                std::int64_t width = 0, Told told = ignore_progress);
 
     /// Descending.
     const std::vector<double>& sigma() const { return sigma_; }
@@ -190,15 +197,19 @@ public:
 
 private:
     int scale_down() const;
+    void tell(std::size_t stage, double share) const;
     Array<double> back(bool left, std::int64_t count, bool by_rows);
 
     std::int64_t rows_, columns_;
+    bool vectors_;
     int threads_;
+    Told told_;
     Array<double> a_, triangle_, u_, vt_;
     BandReflectors tall_, band_;
     ChasedReflectors chased_;
     std::vector<double> sigma_;
     Seconds seconds_;
+    std::size_t stage_ = 3;
 };
 
 }  // namespace tilewise::kernel

@@ -96,6 +96,7 @@ def _measured(
             update=listener.update,
             say=listener.chatter,
         )
+        listener.foreseen(runner.seconds())
         ran = runner.run()
     measurement = _measurement(request, facts, launches, ran, there)
     measurement.warnings += said

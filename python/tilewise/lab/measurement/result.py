@@ -199,6 +199,7 @@ ON_DEVICE = ("device", "managed")  # kinds of memory with addresses on a device
 ARRAYS = {"copy": 2, "triad": 3, "read": 1, "write": 1}  # held and moved, as STREAM counts
 _FILE_SAMPLES = 9  # at least, of all series together, with those that do not count
 _FILE_RATE = 2e9  # bytes a second: a guess, for the progress bar
+_STARTING, _FILLING = 0.3, 0.2  # seconds of a launch, and of the arrays of a point of memory: likewise
 
 
 def has_simulated_devices(environment: object) -> bool:
@@ -238,12 +239,12 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
     def seconds(self) -> float:
         """About how long it takes, for the progress bar."""
-        return 0.1 + sum(self._point(ask) for ask in self.asks if not ask.skipped)
+        return _STARTING + sum(self._point(ask) for ask in self.asks if not ask.skipped)
 
     def _point(self, ask: PlannedPoint) -> float:
         usual = min(self.stop.seconds, 1.0)
         if ask.point.kind != "file":
-            return usual
+            return max(usual, _FILLING) if ask.point.kind == "memory" else usual
         return max(usual, _FILE_SAMPLES * ask.ranks * ask.point.blocks * ask.point.bytes / _FILE_RATE)
 
 

@@ -144,6 +144,10 @@ class Runner:
         self._deadline = None if self.timeout is None else time.monotonic() + self.timeout
         self._worker = launcher.find_worker()
 
+    def seconds(self) -> float:
+        """About how long all launches take."""
+        return max(self.rounds * sum(launch.seconds() for launch in self.launches), 1e-9)
+
     def run(self) -> RunResult:
         """Every launch in each round.
 
@@ -156,7 +160,7 @@ class Runner:
         first: TilewiseError | None = None
         all_: list[Finished] = []
         turn = in_turn(self.launches)
-        whole = max(self.rounds * sum(self.launches[index].seconds() for index in turn), 1e-9)
+        whole = self.seconds()
         spent = 0.0
         for _ in range(self.rounds):
             for index in turn:

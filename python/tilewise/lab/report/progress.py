@@ -21,11 +21,12 @@ _LEAST = 0.01  # share from which it does
 class Pace:
     """How far the phase is that is on, how fast it goes, and what is left of it.
 
-    A phase that comes back goes on where it was, with the time that it has had. `clock` gives seconds.
+    A phase that comes back goes on where it was, with the time that it has had. `clock` gives seconds, of
+    which all phases are expected to take `foreseen`; 0: nobody knows.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float] = time.monotonic, foreseen: float = 0.0) -> None:
+        self._clock, self._foreseen = clock, foreseen
         self._begin = self._since = clock()
         self._phase: str | None = None
         self._spent: dict[str | None, float] = {}
@@ -45,12 +46,16 @@ class Pace:
             self._share, self._heard = share, self._in_phase(now)
 
     def text(self) -> str:
-        """`12 s`, which have passed, and once they can be told `3.1 %/s, 28 s left` of the phase."""
+        """`12 s`, which have passed, and once they can be told `3.1 %/s, 28 s left` of the phase.
+
+        Until then, and of what nobody counts, `12 s of about 40 s` that were foreseen.
+        """
         now = self._clock()
         passed = _seconds(now - self._begin)
         spent = self._in_phase(now)
         if not _LEAST <= self._share < 1 or self._heard < _SURE:
-            return passed
+            within = now - self._begin < self._foreseen and self._foreseen >= 1
+            return f"{passed} of about {_seconds(self._foreseen)}" if within else passed
         rate = self._share / self._heard
         left = max(0.0, 1 / rate - spent)
         return f"{passed}, {100 * rate:.2g} %/s, {_seconds(left)} left"
@@ -72,6 +77,7 @@ class ProgressBar:
         self._wanted = wanted and sys.stderr.isatty()
         self._whole = whole
         self._clock = clock
+        self._foreseen = 0.0
         self._pace: Pace | None = None
         self._bar: Progress | None = None
         self._task: TaskID | None = None
@@ -80,6 +86,10 @@ class ProgressBar:
     def wanted(self) -> bool:
         """Tell whether anybody wants to see progress."""
         return self._wanted
+
+    def foresee(self, seconds: float) -> None:
+        """Shows from the next start on that all phases are expected to take so many `seconds`."""
+        self._foreseen = seconds
 
     def update(self, phase: str, done: float) -> None:
         """Shows that `phase` is `done` (0 to 1)."""
@@ -97,7 +107,7 @@ class ProgressBar:
 
         from tilewise.lab.report.terminal import errors
 
-        pace = self._pace = Pace(self._clock)
+        pace = self._pace = Pace(self._clock, self._foreseen)
 
         class Told(ProgressColumn):
             def render(self, task: Task) -> Text:
@@ -137,6 +147,9 @@ class ProgressPipe:
         """Tells that `phase` is `done` (0 to 1); what nobody reads is lost."""
         with contextlib.suppress(OSError):
             os.write(self._descriptor, f"{done:.4f} {phase}\n".encode())
+
+    def foresee(self, seconds: float) -> None:
+        """Tells nothing: the other program has its own way."""
 
     def close(self) -> None:
         """Nothing is left to be done."""

@@ -97,12 +97,14 @@ class ShowSvd(Show):
 
 
 def values(result: dict[str, Any]) -> str:
-    """`20, from 31.4 down to 0.0021; rank 20`."""
+    """`20, from 31.4 down to 0.0021; rank 20`, or more where nobody has looked for more of them."""
     largest, smallest = result.get("sigma_max"), result.get("sigma_min")
     text = str(result.get("components", ""))
     if largest is not None and smallest is not None:
         text += f", from {largest:.6g} down to {smallest:.6g}"
-    return text + (f"; rank {result['rank']}" if result.get("rank") is not None else "")
+    sampled = result.get("residuals") and result.get("error_estimate") is not None
+    more = " or more" if sampled and result.get("rank") == result.get("components") else ""
+    return text + (f"; rank {result['rank']}{more}" if result.get("rank") is not None else "")
 
 
 def done_by(record: Record) -> str:
