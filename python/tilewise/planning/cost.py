@@ -251,6 +251,7 @@ DEALT = ("shared_pointer", "ordered")  # what a rank has read goes on to those t
 _ONE_THREAD = (*_EXCHANGING, *DEALT, "independent")
 _AROUND = 8  # pages of a mapped file that come with one that is touched
 LONG_CALL = 1 << 20  # bytes that one call moves at most
+_TRANSFERS = 3  # of a byte of the page cache that goes to memory: it comes, and so does its place, which goes
 
 
 class Use:
@@ -293,11 +294,13 @@ def reading(
     times: float = 1.0,
     whole_rows: bool = True,
     fresh: bool = True,
+    cached: bool = False,
 ) -> list[Part]:
     """The parts of reading a whole region once (or `times`), each number by one rank.
 
     `rows` are those of a rank's block as the file stores it, which are `whole_rows` or parts of them.
-    `fresh`: into memory that nobody has touched yet.
+    `fresh`: into memory that nobody has touched yet. `cached`: into a buffer that stays in a processor's
+    cache, so that of the bytes that pass between it and memory those of the file are left.
     """
     size = region.bytes * times
     pages = use.new_pages(size) if fresh else []
@@ -308,7 +311,8 @@ def reading(
         return [use.shared_out("parse", max(0, end) * times), *_spread_out(use, size, way), *pages]
     if region.chunks is not None:
         return [use.shared_out("unpack", size), *_spread_out(use, size, "two_phase"), *pages]
-    term = at("device/read" if way == "uncached" or is_cold(region, use) else "read", region.path)
+    cold = way == "uncached" or is_cold(region, use)
+    term = at("device/read" if cold else "read", region.path)
     if way in _ROOT:
         return [
             Take(term, size),
@@ -317,7 +321,8 @@ def reading(
             *pages,
         ]
     calls = rows if not whole_rows else size / use.ranks / LONG_CALL
-    parts: list[Part] = [use.by_way(way, term, size), Take("call", calls * times / use.threads), *pages]
+    moved = size / _TRANSFERS if cached and not cold else size
+    parts: list[Part] = [use.by_way(way, term, moved), Take("call", calls * times / use.threads), *pages]
     parts += _through_buffer(use, size, way)
     return parts + (_spread_out(use, size, way) if way in _EXCHANGING else [])
 

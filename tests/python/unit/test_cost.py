@@ -387,9 +387,15 @@ def test_a_plan_names_what_would_come_next(here: InProcess) -> None:
     words = ("multiply", "random:8192x8192", "random:8192x8192", "-o", "C.npy", "--machine", "slow.json")
     said = " ".join(here("plan", *words, "-n", 16).stdout.split())
     assert "algorithm cannon" in said
-    assert re.search(r"next best summa on 16 ranks: [\d.]+ s, \d+% more: exchange takes [\d.]+ s, not", said)
+    assert re.search(
+        r"next best summa on 16 ranks: [\d.]+ s, not [\d.]+ \(with the start\), \d+% more: exchange takes",
+        said,
+    )
     alone = here("plan", *words, "-n", 1, "--algorithm", "local", "--io", "positioned")
     assert "next best" not in alone.stdout  # nothing else is left open
+    alone = here("plan", *words, "-n", 1, "--io", "positioned")
+    assert "algorithm local" in " ".join(alone.stdout.split())
+    assert "next best" not in alone.stdout  # on one rank the others are the same product
 
 
 def test_a_plan_is_for_one_machine(here: InProcess) -> None:

@@ -110,8 +110,11 @@ def planned(
 
 def test_few_components_of_a_large_matrix_are_sampled() -> None:
     assert planned(components=20).job.variant.algorithm == "randomized"
-    assert planned(components=491).job.variant.algorithm == "two_stage"  # with 10 more it is over a quarter
+    assert planned(components=60).job.variant.algorithm == "two_stage"  # eigenvectors of its space take long
     assert planned(components=20, shape=(900, 900)).job.variant.algorithm == "two_stage"  # and this is quick
+    long = {"components": 5, "shape": (30_000, 400)}
+    assert planned(**long).job.variant.algorithm == "randomized"
+    assert planned(**long | {"components": 50}).job.variant.algorithm == "two_stage"
     assert planned(components=20, shape=(900, 900), available=100 << 20).job.variant.algorithm == "randomized"
 
 

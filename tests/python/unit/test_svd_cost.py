@@ -49,6 +49,23 @@ def test_readings_count_as_they_were() -> None:
     assert many.sure and ratio == pytest.approx(2)
 
 
+def test_panels_that_stay_in_the_cache_are_read_fast() -> None:
+    """A reading by `randomized` moves a third of what one into memory does, whose pages are new besides."""
+    file = Region(path="/tmp/A.npy", name="A.npy", rows=30_000, columns=400, dtype="float64")
+    on = Machine(name="m", cores=2)
+    few, more, whole = (
+        predict(cost_after(svd.plan([file], None, facts(), None), None, {**DONE, "reads": reads}), on)
+        for svd, reads in (
+            (Svd(a="A", output="F", algorithm="randomized", components=5), 11),
+            (Svd(a="A", output="F", algorithm="randomized", components=5), 21),
+            (Svd(a="A", output="F", algorithm="two_stage"), 2),
+        )
+    )
+    ten = more.phases["input"] - few.phases["input"]
+    assert ten < 4 * whole.phases["input"]
+    assert more.phases["compute"] == pytest.approx(2 * few.phases["compute"])
+
+
 def test_a_course_that_nobody_knows_widens_the_band() -> None:
     """How often randomized reads depends on the singular values; with --power it is said."""
     free, said = (

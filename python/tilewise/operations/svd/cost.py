@@ -7,7 +7,7 @@ m×n with m ≥ n, k components; operations over m·n² where A is tall, and wha
                 chase the band away, which is none
     jacobi      AᵀA, its eigenvectors, and then sweeps of 6·m·n² + 4·n³ each, shared out
     serial      sweeps of rotations, 4·m·n² + 3·n³ each: those of X and V, and a product of two columns before
-    randomized  4·m·n·(k + oversample) for each reading of A
+    randomized  4·m·n·(k + oversample) for each reading of A, and eigenvectors of the space so far
     tall        QR of panels, gesdd of the triangle, two readings of A
 
 How many sweeps or readings there are depends on the numbers: before a job, those that are expected count;
@@ -27,7 +27,7 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.target import Target
 from tilewise.launch import job
 from tilewise.machine.terms import gemm
-from tilewise.operations.svd.plan import FEWEST, MOST, READINGS, is_high
+from tilewise.operations.svd.plan import FEWEST, MOST, READINGS, is_high, readings_of, space_operations
 from tilewise.operations.svd.stages import is_tall
 from tilewise.planning.cost import Cost, Longest, Part, Take, Use, into_cache, reading
 from tilewise.planning.plan import Plan
@@ -65,7 +65,9 @@ def _expected(plan: Plan) -> Course:
     """Sweeps and readings of the file by what random matrices take."""
     wanted, variant = plan.job.svd, plan.job.variant
     assert wanted is not None
-    by_power = READINGS if wanted.power < 0 else wanted.power + 2
+    least = min(plan.job.inputs[0].shape)
+    usual = readings_of(least, (wanted.components or least) + wanted.oversample)
+    by_power = usual if wanted.power < 0 else wanted.power + 2
     readings = {"randomized": by_power, "tall": 2}.get(variant.algorithm, 1)
     depth = math.log2(max(2, variant.blocks))
     by_blocks = {"eigen": 1.0, "qr": 3 + depth, "none": 1 + 2 * depth if depth > 1 else 2.0}
@@ -84,7 +86,9 @@ def _cost(plan: Plan, target: Target | None, course: Course) -> Cost:
     m, n = max(source.shape), min(source.shape)
     k = wanted.components or n
     item = ITEMSIZE[plan.job.dtype]
-    inputs = reading(source, variant.read, use, times=course.readings, fresh=not _by_panels(variant))
+    sampled = variant.algorithm == "randomized"
+    fresh = not (sampled or variant.algorithm == "tall")  # which read through a few buffers, again and again
+    inputs = reading(source, variant.read, use, times=course.readings, fresh=fresh, cached=sampled)
     files = 0 if wanted.values_only else k * (source.rows + source.columns)
     exchange = _exchange(plan, use, m, n, course.sweeps)
     hidden = variant.exchange == "overlap"
@@ -107,11 +111,6 @@ def _cost(plan: Plan, target: Target | None, course: Course) -> Cost:
         messages=None,
         exchanged=None,
     )
-
-
-def _by_panels(variant: job.Variant) -> bool:
-    """True if the matrix is read through a few buffers, again and again."""
-    return variant.algorithm in ("randomized", "tall")
 
 
 def _compute(plan: Plan, wanted: job.SvdJob, use: Use, m: int, n: int, k: int, course: Course) -> list[Part]:
@@ -150,8 +149,9 @@ def _compute(plan: Plan, wanted: job.SvdJob, use: Use, m: int, n: int, k: int, c
         tall = [Take(product, 4 * mn2 / cores, cores), panels] if is_high(m, n) else []
         return [all_cores, chased, *tall, Take("copy", 8.0 * m * n * number / cores, cores)]
     if variant.algorithm == "randomized":
-        width = min(n, k + wanted.oversample)
-        return [use.shared_out(product, 4.0 * m * n * width * parts * course.readings)]
+        width = min(n, k + wanted.oversample)  # of products too narrow for the fast kernel
+        read = use.shared_out("lapack", 4.0 * m * n * width * course.readings)
+        return [read, alone("lapack", space_operations(width) * course.readings)]
     if variant.algorithm == "tall":
         return [use.shared_out("lapack", (6 if vectors else 2) * mn2), *gesdd(n, n)]
     if variant.algorithm == "serial":

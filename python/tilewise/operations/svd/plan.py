@@ -9,13 +9,13 @@ reading of the file.
 
 Algorithm: flags that only one algorithm knows decide for it. Else `randomized` where K components are
 wanted and a full decomposition would not fit in memory, or would be long and cost more than `READINGS`
-readings of the file with blocks of K + oversample vectors. How many readings it takes depends on the
-singular values, which nobody knows before: 3 where they fall fast, 20 to 40 where they hardly do; it goes on
-until all are exact. A full one is exact at once, and is taken where it is short, and with `--energy`, where
-K is not known. Else `local` on one rank where min(M, N) is at most `LOCAL_MAX`; above that, and from
-`HIGH_LEAST` on where A is much longer one way, `two_stage` for real numbers on one node where it fits in
-memory; and `jacobi` for all others, and, once they are read, for matrices of which the others would lose
-small singular values. Design: docs/design/svd.md.
+readings of the file with blocks of K + oversample vectors, and eigenvectors of their space in between. How
+many readings it takes depends on the singular values, which nobody knows before: 3 where they fall fast, 20
+to 40 where they hardly do; it goes on until all are exact. A full one is exact at once, and is taken where it
+is short, and with `--energy`, where K is not known. Else `local` on one rank where min(M, N) is at most
+`LOCAL_MAX`; above that, and from `HIGH_LEAST` on where A is much longer one way, `two_stage` for real numbers
+on one node where it fits in memory; and `jacobi` for all others, and, once they are read, for matrices of
+which the others would lose small singular values. Design: docs/design/svd.md.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tilewise.operations.svd.options import (
     Svd,
     refuse_foreign_flags,
 )
-from tilewise.operations.svd.shape import Shape
+from tilewise.operations.svd.shape import Shape, sizes
 from tilewise.operations.svd.stages import shares_eigen
 from tilewise.planning import io, need, rule, where
 from tilewise.planning.names import Algorithm
@@ -321,10 +321,11 @@ def _pieces(shape: Shape, options: Svd, dtype: str) -> list[FolderFile]:
 # The shorter side up to which one rank takes gesdd, which is the fastest there; above it two stages are.
 LOCAL_MAX = 512
 HIGH_LEAST = 64  # columns of a matrix that is much longer one way, from which two stages are faster, too
-LONG = 5e9  # M·N·min(M, N) from which a full decomposition for a few components is a waste: seconds
+LONG = 3e9  # M·N·min(M, N) from which a full decomposition for a few components is a waste: a second
 FULL = 20  # operations of a full decomposition, over M·N·min(M, N)
 FEWEST, READINGS, MOST = 3, 20, 40  # of the file, that `randomized` may take; READINGS it is expected to
 READ = 30  # operations that could be done while a number is read
+_EIGEN = 27  # operations of a space's eigenvectors, over the cube of its columns
 
 
 def algorithm_of(task: Task[Svd], shape: Shape) -> Algorithm:
@@ -355,7 +356,7 @@ def algorithm_of(task: Task[Svd], shape: Shape) -> Algorithm:
         if (pays or options.energy is not None) and (full := full_bytes(shape)) > room:
             why.append(f"randomized: all components would take {bytes_text(full)} of memory")
             return ALGORITHMS["randomized"]
-        if pays and shape.work >= LONG:
+        if pays and shape.work >= LONG and is_faster(shape):
             why.append(
                 f"randomized: {plural(shape.components, 'component')} of {shape.least}, for which some "
                 "readings are expected to take less than all of them would"
@@ -400,9 +401,29 @@ def is_high(most: int, least: int) -> bool:
 
 
 def few(shape: Shape) -> bool:
-    """True if the components that are wanted are expected to take less than all would."""
+    """True if reading for the components that are wanted is expected to take less than all would."""
     block = shape.components + OVERSAMPLE
     return READINGS * (4 * block + READ) <= FULL * shape.least
+
+
+def is_faster(shape: Shape) -> bool:
+    """True if `randomized` is expected to take less time than a full decomposition that fits in memory.
+
+    Operations of that are twice as fast, as its blocks are large.
+    """
+    block = shape.components + OVERSAMPLE
+    reading = shape.rows * shape.columns * (4 * block + READ) + space_operations(block)
+    return 2 * readings_of(shape.least, block) * reading <= FULL * shape.work
+
+
+def readings_of(least: int, block: int) -> int:
+    """Readings that `randomized` is expected to take; after so many blocks its space has all columns."""
+    return min(READINGS, least // block + FEWEST + 1)
+
+
+def space_operations(block: int) -> float:
+    """Operations of `randomized` between two readings, for eigenvectors of its space."""
+    return _EIGEN * float(min(sizes().basis_blocks * block, sizes().basis_columns)) ** 3
 
 
 USUAL = 20  # components that are advised where none were asked for
