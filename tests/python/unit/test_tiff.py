@@ -220,4 +220,4 @@ def test_packings_that_need_another_package(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code, *said], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     for line, (name, part) in zip(done.stdout.splitlines(), said.items(), strict=True):
-        assert line.startswith(name) and part in line and line.endswith("imagecodecs pip install imagecodecs")
+        assert line.startswith(name) and part in line and line.endswith(" imagecodecs")

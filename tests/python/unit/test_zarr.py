@@ -162,9 +162,10 @@ def test_packed_chunks_are_unpacked_by_zarr_python(
         assert source.encoded and what in source.notes[-1]
         assert numpy.array_equal(loaded(f"{tmp_path}/A.zarr{brackets}"), expected)
     monkeypatch.setitem(sys.modules, "zarr", None)
-    with pytest.raises(UsageError, match="takes zarr-python") as refused:
+    with pytest.raises(UsageError, match="needs the package zarr") as refused:
         loaded(f"{tmp_path}/A.zarr[0]")
-    assert refused.value.advice == "pip install 'tilewise[zarr]'"
+    assert refused.value.advice.endswith(" 'tilewise[zarr]'")
+    assert "needs the package zarr: " in files.inspect(f"{tmp_path}/A.zarr[0]").warnings[-1]
 
 
 def test_too_many_chunks_are_copied_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy
 
 from tilewise.base.errors import UsageError
+from tilewise.base.programs import installing
 from tilewise.files.checks import MOST_BYTES, MOST_CHUNKS, printable
 from tilewise.files.region import Chunks, Filter
 from tilewise.files.slices import ArrayPart
@@ -115,7 +116,7 @@ def require_filters(dataset: h5py.Dataset, name: str) -> None:
         packer = _packer(number, stored)
         raise UsageError(
             f"{name} is packed by {packer} (HDF5 filter {number}), which the HDF5 library does not have here",
-            "pip install hdf5plugin" if number in _PACKERS else "h5repack -f NONE, where that filter is",
+            installing("hdf5plugin") if number in _PACKERS else "h5repack -f NONE, where that filter is",
         )
 
 

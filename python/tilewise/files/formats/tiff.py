@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import msgspec
 
 from tilewise.base.errors import UsageError
+from tilewise.base.programs import lacking
 from tilewise.files.checks import (
     MOST_BYTES,
     MOST_CHUNKS,
@@ -230,6 +231,10 @@ def _source(
     warnings += turned_by_viewers(page.tags.valueof(ORIENTATION))
     grey = planes == 1 and samples <= 2 and photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO)
     packed = chunks_of(page, path, dtype, order) if grey and not plain else None
+    if packed is None and not plain:
+        from tilewise.files.formats.tiff_decode import needs_codec
+
+        warnings += lacking("imagecodecs") if needs_codec(page) else []
     if packed is not None:
         order = packed[1]
     return Source(

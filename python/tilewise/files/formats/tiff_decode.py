@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy
 
 from tilewise.base.errors import UsageError
+from tilewise.base.programs import installing
 from tilewise.files.formats.colours import MODES, ORIENTATION, WEIGHTS, as_stored, grey, write_planes
 from tilewise.files.region import Source
 from tilewise.files.regular import Bounded
@@ -73,10 +74,19 @@ def lacks_codec(error: Exception, page: tifffile.TiffPage) -> bool:
     return unknown or "imagecodecs" in str(error) or isinstance(error, ImportError)
 
 
+def needs_codec(page: tifffile.TiffPage) -> bool:
+    """True where neither tifffile nor Pillow has the codec; nothing of the page is read."""
+    try:
+        page.decode(b"", 0)
+    except Exception as error:  # no segment is empty
+        return lacks_codec(error, page) and page.compression not in _BY_PILLOW
+    return False
+
+
 def _needs_codecs(page: tifffile.TiffPage, name: str) -> UsageError:
     kind, bits = str(getattr(page.compression, "name", page.compression)).lower(), page.bitspersample
     what = f"has numbers of {bits} bits" if kind == "none" else f"is packed in {kind}, {bits} bits a number"
-    return UsageError(f"{name} {what}: that needs the package imagecodecs", "pip install imagecodecs")
+    return UsageError(f"{name} {what}: that needs the package imagecodecs", installing("imagecodecs"))
 
 
 def decode_by_pillow(page: tifffile.TiffPage, source: Source, out: BinaryIO) -> None:

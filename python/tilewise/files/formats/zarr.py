@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import msgspec
 
 from tilewise.base.errors import UsageError
+from tilewise.base.programs import lacking, optional
 from tilewise.base.units import bytes_text, plural
 from tilewise.files.checks import missing, not_applied, numbers_bytes, pick, printable
 from tilewise.files.dtypes import ALL, ITEMSIZE
@@ -87,7 +88,7 @@ def inspect(path: str, name: str, member: str, selection: Selection | None = Non
         format="zarr",
         member=member,
         **where(part, 0, array.dtype, "little", why),
-        warnings=not_applied(_attributes(array)),
+        warnings=(*not_applied(_attributes(array)), *(lacking("zarr", "zarr") if packed else ())),
     )
     if packed:
         return source
@@ -111,13 +112,7 @@ def inspect(path: str, name: str, member: str, selection: Selection | None = Non
 
 def decode(source: Source, out: BinaryIO) -> None:
     """Write the matrix by zarr-python, in blocks of at most 32 MiB that are cut where the chunks are."""
-    try:
-        import zarr  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        raise UsageError(
-            f"{source.name}: {source.notes[-1]}, which takes zarr-python, and that is not installed",
-            "pip install 'tilewise[zarr]'",
-        ) from None
+    zarr = optional("zarr", "zarr", f"{source.name}: {source.notes[-1]}, and that")
     array: Any = zarr.open_array(_folder(source.path, source.member), mode="r")
     assert source.part is not None
     shard, chunk = array.shards or array.chunks, array.chunks
