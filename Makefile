@@ -25,7 +25,7 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build
 IN_DEV := --config-settings=build-dir=build/dev --config-settings=cmake.define.TILEWISE_TESTS=ON
 
 .DELETE_ON_ERROR:
-.PHONY: docs help install develop demo test check slow test-slow test-rest quick compilers scaling reports-simulated simulator lint format tidy wheel release notebook torture fuzz fuzz-formats fuzz-mutations bench bench-bits bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-simulated bench-stencil bench-svd bench-transpose bench-truth clean dist-clean
+.PHONY: docs help install develop demo test check slow test-slow test-rest test-wheel quick compilers scaling reports-simulated simulator lint format tidy wheel release notebook torture fuzz fuzz-formats fuzz-mutations bench bench-bits bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-simulated bench-stencil bench-svd bench-transpose bench-truth clean dist-clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -91,7 +91,7 @@ quick: $(VENV)/.installed $(VENV)/.testers  ## the Python tests that start no ra
 	$(PYTEST) -q -n auto tests/python/unit
 
 simulator: $(VENV)/.installed  ## the worker for --simulate; needs SimGrid (apt install libsimgrid-dev)
-	cmake --preset simgrid -DPython_EXECUTABLE=$(BIN)/python $(ARGS)
+	cmake --preset simgrid -DPython_EXECUTABLE=$(BIN)/python $(SIMULATOR)
 	cmake --build build/simgrid --target tilewise-worker $(QUIET)
 	install build/simgrid/tilewise-simulated $$($(BIN)/python -c "import os; from tilewise.launch import worker; print(os.path.dirname(worker.find()))")
 
@@ -133,6 +133,9 @@ tidy: $(VENV)/.linters  ## clang-tidy over the C++ sources (optional, slow)
 wheel: $(VENV)/.tools  ## a wheel for glibc 2.28 and newer in dist/; ARGS="--machine aarch64": for 64-bit ARM; ARGS="--folder DIR": with all that it needs, to install offline
 	@$(PIP_INSTALL) --group wheel
 	$(BIN)/python tools/wheel.py $(ARGS)
+
+test-wheel: $(VENV)/.testers  ## the wheel that make wheel has built, installed under every Python here
+	$(PYTEST) tests/python/slow/test_wheel.py
 
 release: $(VENV)/.tools  ## source archive and wheels in dist/, checked and tried under every Python here; ARGS="--machines x86_64"
 	@$(PIP_INSTALL) --group release
