@@ -1,16 +1,19 @@
-"""The tests of numbers once more, with the kernels of other processors.
+"""The tests of numbers once more, with the kernels of other processors, and on a busy machine.
 
 BLAS and the worker choose their kernels by the processor, and kernels differ in how they add. Each kernel of
 BLAS and each set of the worker is forced in turn, as far as this processor can run it. The last that it can
-run is its own choice, which `make test` has shown.
+run is its own choice, which `make test` has shown: with that, these tests and one of each operation run
+beside two busy loops.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[1]
 # What takes kernels of ours alone, ctest runs with each set: kernels-avx2, kernels-baseline.
 PYTHON_TESTS = ("job/test_proof_limits", "job/test_strassen", "slow/test_svd_hard")
 CXX_TESTS = ("symmetric", "svd_kernel", "two_stage")
+BUSY_TESTS = ("job/test_each_once",)
+BUSY_LOOPS = 2
 
 
 class Processor(NamedTuple):
@@ -39,23 +44,35 @@ PROCESSORS = (
 )
 
 
-def commands(build: Path) -> list[list[str]]:
+def commands(build: Path, also: tuple[str, ...]) -> list[list[str]]:
     """What is run for each processor: the C++ tests first, which are quick."""
     sources = ",".join(f"*test_{name}.cpp" for name in CXX_TESTS)
-    files = [str(ROOT / f"tests/python/{name}.py") for name in PYTHON_TESTS]
+    files = [str(ROOT / f"tests/python/{name}.py") for name in (*PYTHON_TESTS, *also)]
     return [
         [str(build / "tests/cpp/tilewise-serial-tests"), f"--source-file={sources}"],
         [sys.executable, "-m", "pytest", "-q", "-n", "2", *files],
     ]
 
 
-def fails(processor: Processor, build: Path) -> bool:
+@contextlib.contextmanager
+def busy(loops: int) -> Iterator[None]:
+    """Keeps so many cores busy."""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(loops)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+def fails(processor: Processor, build: Path, also: tuple[str, ...] = ()) -> bool:
     """Whether a test fails with these kernels; what it says is then printed."""
     here = {key: value for key, value in os.environ.items() if not key.startswith("OPENBLAS_")}
     forced = {"OPENBLAS_CORETYPE": processor.blas, "TILEWISE_KERNELS": processor.kernels}
     forced["OPENBLAS_THREAD_TIMEOUT"] = "20"  # idle threads of BLAS sleep soon
     asked = {"TILEWISE_TEST_CORETYPE": processor.blas, "TILEWISE_TEST_KERNELS": processor.kernels}
-    for words, more in zip(commands(build), (forced, asked), strict=True):
+    for words, more in zip(commands(build, also), (forced, asked), strict=True):
         done = subprocess.run(words, env={**here, **more}, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             print(f"{' '.join(words)}\n{done.stdout}{done.stderr}", file=sys.stderr)
@@ -67,13 +84,17 @@ def main(build: str) -> int:
     facts = Path("/proc/cpuinfo").read_text().split()
     able = [each for each in PROCESSORS if set(each.flags.split()) <= set(facts)]
     wrong = 0
-    for processor in able[:-1]:
+    for processor in able:
+        last = processor is able[-1]
         started = time.monotonic()
-        failed = fails(processor, Path(build))
+        with busy(BUSY_LOOPS if last else 0):
+            failed = fails(processor, Path(build), BUSY_TESTS if last else ())
         wrong += failed
         said = "tests fail" if failed else "every test passes"
         seconds = time.monotonic() - started
-        print(f"BLAS for {processor.blas}, kernels {processor.kernels}: {said}, {seconds:.0f} s", flush=True)
+        where = f", beside {BUSY_LOOPS} busy loops" if last else ""
+        kernels = f"BLAS for {processor.blas}, kernels {processor.kernels}{where}"
+        print(f"{kernels}: {said}, {seconds:.0f} s", flush=True)
     return 1 if wrong else 0
 
 
