@@ -1,10 +1,12 @@
-// Keeps a rank's books: every moment belongs to the innermost open Timed, and so to one phase.
+// Keeps a rank's books: every moment belongs to the innermost open Timed, else to the last one, and so to one phase.
 #include "tilewise/base/ledger.hpp"
 
 #include "tilewise/base/clock.hpp"
 
 namespace tilewise {
 namespace {
+
+constexpr double least_gap = 1e-6;  // seconds between two spans: less is not worth a third one
 
 char nowhere = 0;
 char* shown = &nowhere;
@@ -19,9 +21,9 @@ void Ledger::start(Phase phase, bool trace, Hook on_enter) {
     *this = Ledger{};
     trace_ = trace;
     on_enter_ = std::move(on_enter);
-    phase_ = phase;
+    phase_ = books_.last = phase;
     show(phase);
-    started_ = since_ = stopped_ = clock_seconds();
+    started_ = since_ = stopped_ = told_ = clock_seconds();
     if (on_enter_) {
         on_enter_(phase);
     }
@@ -29,6 +31,7 @@ void Ledger::start(Phase phase, bool trace, Hook on_enter) {
 
 void Ledger::stop() {
     settle();
+    fill();
     stopped_ = since_;
 }
 
@@ -54,20 +57,31 @@ void Ledger::forget(Phase phase, double seconds) {
 
 void Ledger::settle() {
     const double moment = clock_seconds();
-    books_.phases[static_cast<std::size_t>(phase_)] += moment - since_;
-    books_.steps[static_cast<std::size_t>(phase_)][static_cast<std::size_t>(step_)] += moment - since_;
+    const auto phase = static_cast<std::size_t>(charged());
+    books_.phases[phase] += moment - since_;
+    books_.steps[phase][static_cast<std::size_t>(step_)] += moment - since_;
     since_ = moment;
     Moved left{books_.counters.read - books_.counters.meanwhile, books_.counters.written};
     for (const Moved& settled : books_.moved) {
         left.read -= settled.read;
         left.written -= settled.written;
     }
-    books_.moved[static_cast<std::size_t>(phase_)].read += left.read;
-    books_.moved[static_cast<std::size_t>(phase_)].written += left.written;
+    books_.moved[phase].read += left.read;
+    books_.moved[phase].written += left.written;
+}
+
+void Ledger::fill() {
+    if (trace_ && since_ - told_ > least_gap) {
+        spans_.push_back({"between", charged(), told_ - started_, since_ - started_});
+    }
 }
 
 void Ledger::enter(Phase phase, Step step) {
     settle();
+    if (depth_ == 0) {
+        fill();
+    }
+    ++depth_;
     const bool is_new = phase != phase_;
     phase_ = phase;
     step_ = step;
@@ -84,16 +98,20 @@ Timed::Timed(Ledger& ledger, Phase phase, Step step, std::string_view name)
       phase_(phase) {
     ledger_.enter(phase, step);
     if (ledger_.trace_) {
-        name_ = name;
-        begin_ = ledger_.now();
+        name_ = name.empty() && ledger_.depth_ == 1 ? phase_names[static_cast<std::size_t>(phase)] : name;
+        begin_ = ledger_.since_ - ledger_.started_;
     }
 }
 
 Timed::~Timed() {
-    if (ledger_.trace_ && !name_.empty()) {
-        ledger_.spans_.push_back({std::move(name_), phase_, begin_, ledger_.now()});
-    }
     ledger_.settle();
+    if (ledger_.trace_ && !name_.empty()) {
+        ledger_.spans_.push_back({std::move(name_), phase_, begin_, ledger_.since_ - ledger_.started_});
+    }
+    if (--ledger_.depth_ == 0) {
+        ledger_.books_.last = phase_;
+        ledger_.told_ = ledger_.since_;
+    }
     ledger_.phase_ = outer_phase_;
     ledger_.step_ = outer_step_;
     show(outer_phase_);

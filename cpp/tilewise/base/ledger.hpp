@@ -55,6 +55,7 @@ public:
         std::array<std::array<double, step_count>, phase_count> steps{};
         std::array<Moved, phase_count> moved{};
         Counters counters;
+        Phase last{};  ///< of the outermost Timed that ended last: what a rank waits for belongs to what it did
     };
 
     /// Starts at zero, in `phase`. `trace` keeps spans; `on_enter` is called each time that a phase is entered.
@@ -90,10 +91,15 @@ private:
     friend class Timed;
     void enter(Phase phase, Step step);
     void settle();
+    /// The phase that this moment belongs to.
+    Phase charged() const { return depth_ > 0 ? phase_ : books_.last; }
+    /// Keeps a span for the time since the last one, outside of any Timed.
+    void fill();
 
     Phase phase_ = Phase::input;
     Step step_ = Step::none;
-    double started_ = 0, since_ = 0, stopped_ = 0, forgotten_ = 0;
+    int depth_ = 0;  ///< open Timed
+    double started_ = 0, since_ = 0, stopped_ = 0, forgotten_ = 0, told_ = 0;
     Books books_;
     bool met_loss_ = false;
     bool trace_ = false;
@@ -102,7 +108,7 @@ private:
 };
 
 /// For its lifetime the rank is in `phase`; then it is again where it was before. Where spans are kept, one with this
-/// name is added, unless the name is empty.
+/// name is added; an outermost one without a name has that of its phase.
 class Timed {
 public:
     Timed(Ledger& ledger, Phase phase, std::string_view name) : Timed(ledger, phase, Step::none, name) {}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from conftest import Tilewise
 from oracle import matrix, record_of, save
+from tilewise.lab.report.timeline import read_timeline
 from tilewise.operations.multiply.options import ALGORITHMS as MULTIPLY
 from tilewise.planning.names import ONE_FILE
 
@@ -151,6 +152,20 @@ def test_the_timeline(tilewise: Tilewise, algorithm: str, name: str) -> None:
         busy[span["pid"]] = max(busy[span["pid"]], span["ts"] + span["dur"] - job["ts"])
     assert min(busy.values()) / 1e6 > 0.5 * record["seconds"]["total"]["min"]
     assert tilewise.files() == {"A.npy", "B.npy", "C.npy", name}
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_the_timeline_and_the_record_tell_of_the_same_seconds(tilewise: Tilewise, ranks: int) -> None:
+    """What a rank waits for between two spans is in one of them: in the same as in the record."""
+    save(tilewise.folder, matrix((90, 1700), seed=1), matrix((1700, 80), seed=2))
+    words = ("-n", ranks, "--exchange", "blocking" if ranks > 1 else "auto", "--trace", "t.json")
+    seconds = multiply(tilewise, "A.npy", "B.npy", *words, "--verify", "fast")["seconds"]
+    told = [rank.phases() for rank in read_timeline(tilewise.folder / "t.json").ranks]
+    for kind, phase in enumerate(PHASES):
+        mine = [span[span["kind"] == kind] for span in told]
+        sums = [float((span["end"] - span["start"]).sum()) for span in mine]
+        both = [seconds[phase][end] for end in ("min", "max")]
+        assert [min(sums), max(sums)] == pytest.approx(both, abs=1e-4)  # up to a microsecond between spans
 
 
 # ---- what is said --------------------------------------------------------------------------------
