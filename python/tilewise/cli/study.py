@@ -183,6 +183,7 @@ def show_results(folder: str) -> None:
     from tilewise.lab.report.terminal import Screen, show
     from tilewise.lab.study.evaluation import load
     from tilewise.lab.study.results import band
+    from tilewise.lab.study.run import nothing_decided
 
     evaluated = load(folder)
     screen = Screen()
@@ -200,15 +201,17 @@ def show_results(folder: str) -> None:
             screen.line("of the source's own numbers:")
         for verdict in mine:
             screen.line(_said(verdict))
+    if undecided := nothing_decided(evaluated):
+        screen.line(f"\n{undecided}")
     show(screen)
 
 
 def _said(verdict: Verdict) -> str:
-    from tilewise.lab.report.study_tables import figure_text
+    from tilewise.lab.report.study_tables import figure_text, reason_text
     from tilewise.lab.study.claims import VERDICTS
 
     figure = "" if verdict.figure is None else f" [{figure_text(verdict)}]"
-    reason = f": {verdict.reason}" if verdict.reason else ""
+    reason = f": {said}" if (said := reason_text(verdict)) else ""
     note = f"; {verdict.claim.note}" if verdict.claim.note else ""
     return f"{VERDICTS[verdict.verdict]}{figure}{reason}: {verdict.claim.text}{note}"
 

@@ -141,8 +141,9 @@ def choose(
 
 def missing(name: str, noun: str, member: str, matrices: Sequence[str]) -> UsageError:
     """The error to raise where there is no `member`; `matrices` are those that there are."""
-    there = ", ".join(printable(each) for each in matrices[:_SHOWN]) or "none"
-    return UsageError(f"{name} has no {noun} {printable(member)}; its matrices are {there}")
+    there = ", ".join(map(printable, matrices[:_SHOWN]))
+    told = f"its matrices are {there}" if there else "it holds no matrix"
+    return UsageError(f"{name} has no {noun} {printable(member)}; {told}")
 
 
 def printable(text: str) -> str:

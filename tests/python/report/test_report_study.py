@@ -66,11 +66,11 @@ def test_claims_stand_before_figures_and_tables(page: ReportPage) -> None:
     assert first[2].value == pytest.approx(13.0 / 7.0, rel=0.3)
     assert first[2].text.startswith(f"{first[2].value:.2f} × (") and first[2].text.endswith(", n = 2)")
     assert first[3].text == "above 1 ×" and "at('speedup'" in first[3].hint
-    assert first[4].text.startswith("Page 3. It is true of a part only of the 95 % interval")
+    assert first[4].text.startswith("Page 3. Its 95 % interval reaches to both sides of 1.")
     assert [second[1].text, second[1].tone] == ["not testable here", "faint"] and "needs 4 cores" in second[
         4
     ].text
-    assert first[3].data == {"label": "holds where it is"} and first[2].data == {"label": "figure"}
+    assert first[3].data == {"label": "condition"} and first[2].data == {"label": "figure"}
     assert [third[1].text, third[1].tone] == ["does not hold here", "bad"]
     facts = {fact.name: fact for fact in page.facts}
     assert facts["Claims that hold here"].value == "0 of 3"

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import studies
 from studies import FLAGS, HERE, MACHINE, Runner, run, study
+from tilewise.cli.study import show_results
+from tilewise.lab.report.study_tables import figure_text
 from tilewise.lab.study import evaluation
 from tilewise.lab.study import run as running
 from tilewise.lab.study.claims import FAILS, HOLDS, UNDECIDED, Verdict
@@ -73,6 +75,29 @@ def test_a_single_launch_decides_nothing(tmp_path: Path) -> None:
     (said,) = verdicts(tmp_path, claims("at('speedup', ranks=2); figure > 1", launches=1))
     assert said.verdict == UNDECIDED and said.n == 1 and (said.low, said.high) == (None, None)
     assert said.reason == "a single launch of 2 points does not show how launches differ"
+
+
+def test_a_study_of_one_run_a_point_says_once_what_decides_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scaled = claims("at('speedup', ranks=2); figure > 1", "at('speedup', ranks=4); figure > 1", launches=6)
+    run(tmp_path, f"{scaled}[scales.tiny]\nlaunches = 1\n", Runner(), scale="tiny")
+    show_results(str(tmp_path))
+    shown = capsys.readouterr().out
+    # Three points of which each launch took 2 s, and five launches more to make six.
+    ends = "5 more launches of each of 3 points for 2 undecided claims, 31 s at most"
+    assert shown.count("one run of each point, nothing decided; --resume --until-decided 5 adds up to") == 1
+    assert ends in shown and shown.count("undecided here [") == 2
+    assert "does not show how launches differ" not in shown
+    run(tmp_path / "two", claims("at('speedup', ranks=2); figure > 2"), Runner(factors=SPREAD))
+    assert running.nothing_decided(evaluation.load(str(tmp_path / "two"))) == ""
+
+
+def test_an_interval_beyond_the_figure_is_not_spelt_out(tmp_path: Path) -> None:
+    (said,) = verdicts(tmp_path, claims("at('speedup', ranks=2); figure > 2"))
+    assert " to " in figure_text(said)
+    said.high = 1e8
+    assert "(> ±100 %, n = 3)" in figure_text(said) and "to both sides of 2" in said.reason
 
 
 def test_what_is_counted_needs_no_second_launch(tmp_path: Path) -> None:
@@ -147,7 +172,7 @@ def test_points_of_undecided_claims_are_launched_until_they_are_decided(tmp_path
     count = Counter(words[words.index("--ranks") + 1] for words in runner.calls)
     assert 3 < count["1"] == count["2"] < 23 and count["4"] == 3  # the claim is not about four ranks
     assert outcome.launched == count["1"] + count["2"] - 6 and decided.n == count["1"]
-    assert said == ["1 claim undecided: up to 20 more launches of each of 2 points, 82 s at most"]
+    assert said == ["up to 20 more launches of each of 2 points for 1 undecided claim, 82 s at most"]
 
 
 def test_a_claim_at_its_threshold_stops_at_the_limit(tmp_path: Path) -> None:
@@ -200,4 +225,4 @@ def test_of_what_is_ahead_seconds_are_told(tmp_path: Path) -> None:
     run(tmp_path, claims("at('speedup', ranks=2); figure > 2"), Runner(factors=SPREAD))
     found = ahead(evaluation.load(str(tmp_path)), 100)
     assert len(found.points) == 2 and found.seconds == pytest.approx(2 * 100 * 2.05)
-    assert found.told(100).endswith("of each of 2 points, 7 min at most")
+    assert found.told(100).endswith("of each of 2 points for 1 undecided claim, 7 min at most")

@@ -98,6 +98,12 @@ def test_labels_stand_beside_figures_and_above_the_page(tmp_path: Path) -> None:
 
 
 def test_what_all_figures_share_is_said_once(tmp_path: Path) -> None:
-    run(tmp_path, TEXT.format(launches=1), Runner())
-    (table,) = figures([evaluation.load(str(tmp_path))], 0)
-    assert f"all figures: {SINGLE}" in table.notes and not any(row[-1].mark for row in table.rows)
+    """Below a table what its figures share, and at the top of a page what all of its points share."""
+    runs = 'runs = ["one"]\n[[runs]]\nname = "one"\n[[runs]]\nname = "two"\nlaunches = 2\n'
+    for name, more, noted in (("part", runs, True), ("whole", "", False)):
+        run(tmp_path / name, TEXT.format(launches=1) + more, Runner())
+        loaded = evaluation.load(str(tmp_path / name))
+        (table,) = figures([loaded], 0)
+        assert (f"all figures: {SINGLE}" in table.notes) is noted
+        assert not any(row[-1].mark for row in table.rows)
+        assert f"{SINGLE} 3" in band(loaded.results.points)

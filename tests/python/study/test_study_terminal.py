@@ -128,10 +128,11 @@ def test_a_gap_and_the_best(tmp_path: Path) -> None:
     )
     expected = """
         T; in brackets: io
-        run     ranks 1    ranks 2
-        ──────────────────────────
-        a    12 (sieve)  6 (sieve)
-        b    12 (sieve)          –
+                   ranks 1        ranks 2
+        run              s              s
+        ─────────────────────────────────
+        a    12.00 (sieve)  6.000 (sieve)
+        b    12.00 (sieve)              –
     """
     assert shown(tmp_path, text) == told(expected, "  – means that the study has no such point")
 

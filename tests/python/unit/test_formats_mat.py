@@ -188,6 +188,9 @@ def test_what_is_no_matrix_is_refused_by_name(tmp_path: Path) -> None:
             files.inspect(str(path))
         with pytest.raises(UsageError, match="no variable gone; its matrices are x, y, flags"):
             files.inspect(f"{path}:gone")
+    scipy.io.savemat(tmp_path / "empty.mat", {})
+    with pytest.raises(UsageError, match="no variable gone; it holds no matrix"):
+        files.inspect(f"{tmp_path}/empty.mat:gone")
 
 
 @pytest.mark.parametrize("dtype", mat.FORMAT.numbers)

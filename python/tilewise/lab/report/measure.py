@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Mapping
 
@@ -36,7 +35,7 @@ def measure_tables(measurement: Measurement, verbose: bool = False) -> Screen:
     _heading(screen, measurement, verbose)
     for table in everything(measurement, brief=True) if verbose else answers(measurement):
         screen.line()
-        screen.table(dataclasses.replace(table, notes=[note for note in table.notes if note not in told]))
+        screen.table(table)
         told.update(table.notes)
     screen.line()
     _notes(screen, measurement, verbose, told)

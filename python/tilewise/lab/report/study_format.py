@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewise.lab.report.table import NONE, Cell, Column, significant, size_text, time_scale
-from tilewise.lab.study.cells import NOWHERE, FigureCell
+from tilewise.lab.study.cells import NOWHERE, FigureCell, is_time
 from tilewise.lab.study.evaluation import Evaluated
-from tilewise.lab.study.observations import parsed
 from tilewise.lab.study.results import SINGLE, Results
 from tilewise.lab.study.schema import FigureColumn, Figures, TableWanted
 from tilewise.lab.study.store import StudySession
@@ -97,14 +96,9 @@ def base_unit(wanted: Figures) -> str:
     """The unit of what a ratio is made of, where paths (to times, or sums of them) or the study tell it."""
     columns = wanted.columns if isinstance(wanted, TableWanted) else []
     values = [each.value for each in columns if isinstance(each, FigureColumn)] or [wanted.value]
-    if all(map(_is_time, values)):
+    if all(map(is_time, values)):
         return "s"
     return "" if wanted.cell or wanted.unit == "×" else wanted.unit
-
-
-def _is_time(value: str) -> bool:
-    times = [name.startswith(("seconds.", "samples.", "command_seconds")) for name in parsed(value).names]
-    return bool(times) and all(times) and not set("*/<>=%[") & set(value)
 
 
 DIGITS, _OF_ONE = 4, 3  # of a figure, and of one that a single launch gave

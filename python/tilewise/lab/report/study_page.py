@@ -25,6 +25,7 @@ from tilewise.lab.study.claims import FAILS, HOLDS, UNDECIDED, UNTESTABLE
 from tilewise.lab.study.evaluation import Evaluated
 from tilewise.lab.study.observations import figure_of
 from tilewise.lab.study.results import band
+from tilewise.lab.study.run import nothing_decided
 from tilewise.lab.study.store import DONE, Entry, load_entries
 from tilewise.launch.record import Record
 
@@ -191,6 +192,8 @@ def _warnings(each: Evaluated) -> Iterator[str]:
     yield from each.results.notes
     if told := band(each.results.points):
         yield told
+    if undecided := nothing_decided(each):
+        yield undecided
 
 
 def _facts(studies: Sequence[Evaluated]) -> Iterator[Fact]:

@@ -54,11 +54,20 @@ def figures(studies: Sequence[Evaluated], place: int) -> list[Table]:
     """The study's table number `place`, the results side by side, and the source's own beside it."""
     mine = [each.tables[place] for each in studies]
     wanted = studies[0].results.study.file.tables[place]
-    made = _joined(mine, wanted, labels(studies))
+    made = _joined(studies, mine, wanted)
     return [made, *([_reference(mine[0], mine[0].reference)] if mine[0].reference else [])]
 
 
-def _joined(mine: Sequence[study.FigureTable], wanted: TableWanted, names: Sequence[str]) -> Table:
+def _told_once(studies: Sequence[Evaluated]) -> tuple[set[str], list[str]]:
+    """Labels of all points, which the page tells at its top, and those of all figures: one sign for each."""
+    points = [labels_of(point) for each in studies for point in each.results.points if point.entries]
+    rows = [row for each in studies for table in each.tables for row in table.cells]
+    every = set.intersection(*map(set, points)) if points else set()
+    return every, sorted({label for row in rows for cell in row for label in cell.labels} - every)
+
+
+def _joined(studies: Sequence[Evaluated], mine: Sequence[study.FigureTable], wanted: TableWanted) -> Table:
+    names, (told, known) = labels(studies), _told_once(studies)
     rows = _union([table.rows for table in mine])
     columns = _union([table.columns for table in mine])
     chosen_by = _chosen_by(mine)
@@ -84,7 +93,7 @@ def _joined(mine: Sequence[study.FigureTable], wanted: TableWanted, names: Seque
             table.columns.append(scales.column(each, column, heading))
             if where == "cell" and not is_further(each, column):
                 table.columns.append(scales.base(f"its base{f' · {name}' if name else ''}"))
-    marks, everywhere = Footnotes(), _everywhere(mine)
+    marks, everywhere = Footnotes(known), _everywhere(mine)
     for row in rows:
         cells = [_label(value, name) for name, value in zip(mine[0].row_names, row, strict=True)]
         for each, where in zip(mine, places, strict=True):
@@ -99,7 +108,8 @@ def _joined(mine: Sequence[study.FigureTable], wanted: TableWanted, names: Seque
                     cells.append(scales.base_cell(cell.base))
         table.rows.append(cells)
     table.notes = list(dict.fromkeys(note for each in mine for note in each.notes))
-    table.notes += [f"all figures: {', '.join(everywhere)}"] if everywhere else []
+    more = [label for label in everywhere if label not in told]
+    table.notes += [f"all figures: {', '.join(more)}"] if more else []
     table.notes += [*marks.notes(), *reasons(mine)]
     return table
 
@@ -283,7 +293,7 @@ def _newest(results: Results) -> Entry | None:
 
 _TONE = {HOLDS: "good", FAILS: "bad", UNDECIDED: "strong", UNTESTABLE: "faint"}
 _DIGITS = 3
-_WHERE = "holds where it is"
+_CONDITION = "condition"
 
 
 def claims(studies: Sequence[Evaluated], own: bool = False) -> Table | None:
@@ -300,7 +310,7 @@ def claims(studies: Sequence[Evaluated], own: bool = False) -> Table | None:
     table = Table("claims-own" if own else "claims", title, text_columns("claim"))
     for name in names:
         table.columns += text_columns(name or "verdict", "figure" + (f" · {name}" if name else ""))
-    table.columns += text_columns(_WHERE, "place in the source, notes")
+    table.columns += text_columns(_CONDITION, "place in the source, notes")
     file = studies[0].results.study.file
     for place in places:
         first = verdicts[0][place].claim
@@ -313,16 +323,16 @@ def claims(studies: Sequence[Evaluated], own: bool = False) -> Table | None:
             shown = {"label": "figure"} if verdict.figure is not None else {}
             cells.append(Cell(said, hint=verdict.reason, tone=_TONE[verdict.verdict], data=data))
             cells.append(Cell(figure_text(verdict), verdict.figure, hint=_launches(verdict), data=shown))
-        reason = next((verdict.reason for verdict in ours if verdict.reason), "")
+        reason = next(filter(None, map(reason_text, ours)), "")
         hint = "\n".join(spelled(file, first.figure))
-        hint = "\n".join(filter(None, (f"holds where {first.holds}" if first.holds else "", hint)))
-        where = {"label": _WHERE} if first.holds else {}
+        hint = "\n".join(filter(None, (f"holds if {first.holds}" if first.holds else "", hint)))
+        where = {"label": _CONDITION} if first.holds else {}
         cells.append(Cell(condition(first) if first.holds else "", hint=hint, data=where))
         table.add(*cells, _sentences(first.source, reason, first.note))
     if not own:
         table.notes = [
-            "in brackets: the 95 % interval, and the launches of the point with fewest; undecided: the claim"
-            " is true of a part only of its interval, or there are too few launches"
+            "in brackets: the 95 % interval, and the launches of the point with fewest; undecided: the"
+            " condition holds in part of that interval only, or n = 1 does not show how launches differ"
         ]
     return table
 
@@ -345,10 +355,17 @@ def figure_text(verdict: Verdict) -> str:
     unit = f" {verdict.claim.unit}" if verdict.claim.unit else ""
     told = []
     if verdict.low is not None and verdict.high is not None and verdict.low < verdict.high:
-        told.append(f"{number(verdict.low, _DIGITS)} to {number(verdict.high, _DIGITS)}")
+        far = verdict.verdict == UNDECIDED and verdict.high - verdict.figure > abs(verdict.figure)
+        ends = f"{number(verdict.low, _DIGITS)} to {number(verdict.high, _DIGITS)}"
+        told.append("> ±100 %" if far else ends)
     told += [f"n = {verdict.n}"] if verdict.n is not None else []
     bracketed = f" ({', '.join(told)})" if told else ""
     return f"{number(verdict.figure, _DIGITS)}{unit}{bracketed}"
+
+
+def reason_text(verdict: Verdict) -> str:
+    """Why nothing is decided; empty where `n = 1` beside the figure tells it."""
+    return "" if verdict.verdict == UNDECIDED and verdict.n == 1 else verdict.reason
 
 
 def _launches(verdict: Verdict) -> str:

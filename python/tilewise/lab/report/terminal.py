@@ -44,6 +44,7 @@ class Screen:
 
     def __init__(self) -> None:
         self._parts: list[Callable[[int], Iterable[Line]]] = []
+        self._told: set[str] = set()
 
     def line(self, text: str = "", tone: str = "") -> None:
         """A line of words, or several."""
@@ -61,12 +62,16 @@ class Screen:
         self._parts.append(lambda width: _pairs(shown, wide, width))
 
     def table(self, table: Table) -> None:
-        """A table under its title, with its notes below; without rows the notes say why there are none."""
+        """A table under its title, with notes that no table above it had.
+
+        Without rows the notes say why there are none.
+        """
         if table.title:
             self.line(table.title, "strong")
         if table.rows:
             self._parts.append(lambda width: _grid(table, width))
-        self.notes(table.notes)
+        self.notes(note for note in table.notes if note not in self._told or not table.rows)
+        self._told.update(table.notes)
 
     def lines(self, width: int = 0) -> Iterator[Line]:
         """All lines; with a `width` none is wider where it can be cut."""

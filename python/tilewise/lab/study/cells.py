@@ -71,10 +71,20 @@ class FigureCell(msgspec.Struct, kw_only=True):
     labels: list[str] = []
 
 
-def unit_shown(wanted: Figures, unit: str) -> str:
-    """The unit of a cell whose value is in `unit`: a ratio to a base has none, or is said to be so many ×."""
-    ratio = bool(wanted.base) and not wanted.cell
-    return "" if ratio and unit != "×" else unit
+def unit_shown(wanted: Figures, unit: str, value: str) -> str:
+    """The unit of a cell whose `value` is in `unit`: a ratio to a base has none, or is said to be so many ×.
+
+    Times are in seconds where the study does not say.
+    """
+    if wanted.base and not wanted.cell:
+        return unit if unit == "×" else ""
+    return unit or ("s" if is_time(value) and not wanted.cell else "")
+
+
+def is_time(value: str) -> bool:
+    """Tell whether `value` is a path to a time, or a sum of such."""
+    times = [name.startswith(("seconds.", "samples.", "command_seconds")) for name in parsed(value).names]
+    return bool(times) and all(times) and not set("*/<>=%[") & set(value)
 
 
 Grid = tuple[list[list[Any]], list[list[Any]], list[list[FigureCell]]]

@@ -5,8 +5,8 @@ figure = "at('speedup', size=2048, ranks=4)"      a cell of a table
          "value('seconds.input.max', run='text', size=largest)"      a figure of points
 
 Names such as `largest` stand for expressions, which the study has under `names`. A figure has an interval,
-of all launches of all points that it is made of (`tilewise.lab.statistics.intervals`); a claim that is true
-of a part of it is undecided.
+of all launches of all points that it is made of (`tilewise.lab.statistics.intervals`); a claim that holds in
+part of it is undecided.
 
 Design: docs/design/measuring.md.
 """
@@ -279,7 +279,7 @@ class _Judgement:
         return look
 
     def _decide(self, figure: float, thresholds: list[float]) -> None:
-        """Leave a claim undecided whose condition is true of a part only of the interval of its figure."""
+        """Leave a claim undecided whose condition holds in a part of the interval of its figure."""
         made = self._made
         sides = self._sides(figure)
         drift = max((self._drifts[key] for key in made.points), default=0.0)
@@ -291,8 +291,9 @@ class _Judgement:
             return
         made.low, made.high = interval
         if decided(self._true_of, figure, interval, thresholds) is None:
-            low, high = (short(float(f"{end:.3g}")) for end in interval)
-            said = f"it is true of a part only of the 95 % interval of the figure, {low} to {high}"
+            low, high = interval
+            ends = listing([short(each) for each in sorted(set(thresholds)) if low <= each <= high])
+            said = f"its 95 % interval reaches to both sides of {ends or 'what decides'}"
             alone = drifted(figure, (figure, figure), drift)
             bare = moved_interval(figure, list(sides.values())) or interval
             known = alone[0] <= bare[0] and bare[1] <= alone[1]

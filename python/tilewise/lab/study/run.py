@@ -30,8 +30,9 @@ from tilewise.lab.study.claims import UNDECIDED
 from tilewise.lab.study.evaluation import Evaluated
 from tilewise.lab.study.observations import figure_of
 from tilewise.lab.study.points import StudyPoint
+from tilewise.lab.study.results import is_single
 from tilewise.lab.study.store import DONE, FAILED, NOT_RUN, Entry, Store, StudyEnvironment
-from tilewise.lab.study.study import Study, launches_of, warmups_of
+from tilewise.lab.study.study import Study, launches_of, parse, warmups_of
 from tilewise.lab.study.work import Work
 
 Runner = Callable[[list[str], str, "float | None"], Ended]
@@ -336,7 +337,7 @@ class Ahead(msgspec.Struct, frozen=True):
         """A sentence, said before it begins."""
         launches = f"up to {plural(most, 'more launch')} of each of {plural(len(self.points), 'point')}"
         minutes = f"{self.seconds:.0f} s" if self.seconds < 100 else f"{self.seconds / 60:.0f} min"
-        return f"{plural(self.claims, 'claim')} undecided: {launches}, {minutes} at most"
+        return f"{launches} for {plural(self.claims, 'undecided claim')}, {minutes} at most"
 
 
 def ahead(found: Evaluated, most: int, launched: Counter[str] | None = None) -> Ahead:
@@ -352,6 +353,20 @@ def ahead(found: Evaluated, most: int, launched: Counter[str] | None = None) -> 
             usual = statistics.median(entry.seconds for entry in point.entries)
             seconds += left * (usual + _LOOK_SECONDS)
     return Ahead(sum(bool(set(each.points) & set(keys)) for each in opened), keys, seconds)
+
+
+def nothing_decided(found: Evaluated) -> str:
+    """A sentence on how claims are decided where each point has one run; else empty.
+
+    As many more runs as the study has by itself take so long by the seconds of this one.
+    """
+    study = found.results.study
+    runs = parse(study.text, study.path, study.name).runs  # not of a scale with one launch
+    more = max([1, *(launches_of(each)[1] - 1 for each in runs)])
+    left = ahead(found, more)
+    if not left.claims or not all(is_single(point) for point in found.results.points if point.entries):
+        return ""
+    return f"one run of each point, nothing decided; --resume --until-decided {more} adds {left.told(more)}"
 
 
 def until_decided(

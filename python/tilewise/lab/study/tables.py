@@ -179,11 +179,11 @@ def evaluate(results: Results, wanted: TableWanted) -> FigureTable:
     wholes = [grid(each.value, each.lines) for each in figures]
     if not figures:
         rows, columns, cells = grid(wanted.value, {})
-        units = [unit_shown(wanted, wanted.unit)] * len(columns)
+        units = [unit_shown(wanted, wanted.unit, wanted.value)] * len(columns)
     else:
         rows = ordered(order, row_names, [row for whole in wholes for row in whole[0]])
         columns = [[each.title] for each in figures]
-        units = [unit_shown(wanted, each.unit or wanted.unit) for each in figures]
+        units = [unit_shown(wanted, each.unit or wanted.unit, each.value) for each in figures]
         parts = [
             {key_of(row): line[0] for row, line in zip(whole[0], whole[2], strict=True)} for whole in wholes
         ]
