@@ -33,7 +33,7 @@ _FLAGS = (
     *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
 
-# What is wrong with the page that is open, in words. Tables may scroll by themselves; all else has to fit.
+# What is wrong with the page that is open, in words. A table may scroll if it says so; all else has to fit.
 FAULTS = r"""(async () => {
   await document.fonts.ready;
   for (let k = 0; k < 2; ++k) await new Promise((done) => requestAnimationFrame(done));
@@ -59,6 +59,31 @@ FAULTS = r"""(async () => {
       const over = Math.max(left - at.left, at.right - right, top - at.top, at.bottom - bottom);
       if (over > 2) say(`"${text.textContent.trim()}" leaves ${name} by ${Math.round(over)} px`);
     }
+  }
+  const corners = (text) => {  // of the letters, turned as they are drawn, and half a space beside them
+    const box = text.getBBox(), thin = box.height / 5, space = box.height / 8, matrix = text.getScreenCTM();
+    const [left, right] = [box.x - space, box.x + box.width + space];
+    const [top, bottom] = [box.y + thin, box.y + box.height - thin];
+    return [[left, top], [right, top], [right, bottom], [left, bottom]]
+      .map(([x, y]) => new DOMPoint(x, y).matrixTransform(matrix));
+  };
+  const apart = (one, other) => [one, other].some((box) => box.some((from, place) => {
+    const to = box[(place + 1) % 4];
+    const across = (point) => point.x * (to.y - from.y) - point.y * (to.x - from.x);
+    const [a, b] = [one.map(across), other.map(across)];
+    return Math.max(...a) <= Math.min(...b) || Math.max(...b) <= Math.min(...a);
+  }));
+  for (const picture of [...document.querySelectorAll("figure svg")].filter(shown)) {
+    const texts = [...picture.querySelectorAll("text")].filter((text) => text.textContent.trim());
+    const boxes = texts.map(corners), said = (place) => `"${texts[place].textContent.trim()}"`;
+    const where = picture.closest("figure").id;
+    boxes.forEach((box, place) => boxes.slice(0, place).forEach((other, before) => {
+      if (!apart(box, other)) say(`${said(place)} lies on ${said(before)} in ${where}`);
+    }));
+  }
+  for (const place of [...document.querySelectorAll(".scroll")].filter(shown)) {
+    const over = place.scrollWidth - place.clientWidth, hint = getComputedStyle(place, "::before").content;
+    if (over > 1 && !hint.includes("scroll")) say(`${place.parentNode.id} is cut by ${over} px`);
   }
   for (const one of document.querySelectorAll("h1, h2, h3, p, li, dt, dd, figcaption, summary")) {
     const over = one.clientWidth ? one.scrollWidth - one.clientWidth : 0;
@@ -97,8 +122,12 @@ class Browser:
         end = time.monotonic() + SECONDS
         while "Page.loadEventFired" not in self._seen:
             self._take(self._message(end))
+        return self.errors + self.faults()
+
+    def faults(self) -> list[str]:
+        """What is wrong with the page as it stands now, in words."""
         found: list[str] = self.run(FAULTS)
-        return self.errors + found
+        return found
 
     def prefer(self, dark: bool) -> None:
         """Makes dark or light the colours that its user prefers."""

@@ -192,7 +192,7 @@ def test_pictures_are_well_formed(tmp_path: Path) -> None:
     for text in (drawing.alone, drawing.svg):
         root = ElementTree.fromstring(text.encode())
         words = " ".join(root.itertext())
-        assert all(word in words for word in ("above", "below", "rank 3", "seconds", "exchange", "message"))
+        assert all(word in words for word in ("above", "below", "rank 3", "time", "exchange", "message"))
     assert "var(--series-0)" in drawing.svg
     assert png(timeline_plot([read_timeline(path)]))[:8] == b"\x89PNG\r\n\x1a\n"
 

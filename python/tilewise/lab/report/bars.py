@@ -50,6 +50,7 @@ def bars(
     unit: str,
     log: bool = False,
     tones: Mapping[str, str] = MappingProxyType({}),
+    kind_of_unit: str = "plain",
 ) -> Plot:
     """One group of bars for each row, from top to bottom; `tones` are colours of kinds.
 
@@ -99,7 +100,7 @@ def bars(
             axes.set_xscale("log")
         if log or min(values, default=0.0) >= 0:
             axes.set_xlim(left=start, right=edge if edge < max(ends) else None)
-        set_ticks(axes.xaxis, Axis(unit, log=log))
+        set_ticks(axes.xaxis, Axis(unit, kind_of_unit, log))
         axes.set_xlabel(short(unit, LEGEND))
         axes.grid(False, axis="y")
         axes.tick_params(axis="y", length=0)
@@ -234,7 +235,8 @@ def stacks(key: str, title: str, caption: str, rows: Sequence[StackedBar]) -> Pl
         axes.set_yticks(range(len(rows)), names, linespacing=1.0)
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_xlim(left=0)
-        axes.set_xlabel("seconds")
+        set_ticks(axes.xaxis, Axis("time", "seconds", log=False))
+        axes.set_xlabel("time")
         axes.grid(False, axis="y")
         axes.tick_params(axis="y", length=0)
         if known:

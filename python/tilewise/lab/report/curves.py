@@ -33,6 +33,7 @@ _DRAWN = 1e100  # what an axis shows at most, and its inverse at least
 _FEW = 8  # points: their intervals are lines, those of more a band
 _REACH = 4.0  # how far beyond the points of a logarithmic axis an interval is shown
 _FEW_POWERS = 200.0  # greatest over least: below, powers of ten alone are too few ticks
+_EVEN_TICKS = 4  # steps of an even axis: more have no room where rows have long names
 _LITTLE = 4.0  # greatest over least: below, there may be no such tick at all
 
 
@@ -202,21 +203,22 @@ def _limits(axes: Axes, shown: Sequence[Curve], up: Axis) -> None:
 
 def set_ticks(side: object, axis: Axis) -> None:
     """Where an axis has its ticks, and how their numbers are written."""
+    from matplotlib import ticker
     from matplotlib.axis import Axis as Side
-    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
     assert isinstance(side, Side)
     if axis.ticks:
-        side.set_major_locator(FixedLocator(list(axis.ticks)))
-        side.set_minor_locator(NullLocator())
+        side.set_major_locator(ticker.FixedLocator(list(axis.ticks)))
+        side.set_minor_locator(ticker.NullLocator())
     elif axis.log and axis.kind == "bytes":
-        side.set_major_locator(LogLocator(base=16, numticks=20))
-        side.set_minor_locator(NullLocator())
+        side.set_major_locator(ticker.LogLocator(base=16, numticks=20))
+        side.set_minor_locator(ticker.NullLocator())
     elif axis.log:
-        side.set_minor_formatter(FuncFormatter(lambda value, _: _between(value, side, axis.kind)))
+        side.set_minor_formatter(ticker.FuncFormatter(lambda value, _: _between(value, side, axis.kind)))
     else:
-        side.set_minor_formatter(NullFormatter())
-    side.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value, axis.kind)))
+        side.set_major_locator(ticker.MaxNLocator(_EVEN_TICKS, steps=[1, 2, 2.5, 5, 10]))
+        side.set_minor_formatter(ticker.NullFormatter())
+    side.set_major_formatter(ticker.FuncFormatter(lambda value, _: tick_text(value, axis.kind)))
 
 
 def _within_a_power(side: Any, axis: Axis) -> None:

@@ -22,12 +22,13 @@ from tilewise.lab.report.style import themed_names
 from tilewise.launch.record import Record
 
 _WIDTH, _HEIGHT = 420.0, 262.0
+_TALL = _HEIGHT + 14  # with what goes between ranks below
 _MIDDLE = _HEIGHT / 2
 _LEFT, _RIGHT, _STRIP = 26.0, 394.0, (24.0, 44.0)
 _DEEP = _STRIP[1] - _STRIP[0]
 _TOP = _MIDDLE - 16  # of the ranks' boxes
 _MOST = 4  # ranks that are drawn
-_COLOURS = tuple(f"var(--series-{place})" for place in (0, 1, 2, 3))
+_COLOURS = tuple(f"var(--rank-{place})" for place in range(_MOST))
 _FAINT = "var(--muted)"
 
 WORDS = {
@@ -107,10 +108,10 @@ def data_path(key: str, title: str, way: DataWay, more: str = "") -> Drawing:
     said = [f"{title}. Reads: {WORDS.get(read, read)}."]
     said.append("Writes the same way." if read == write else f"Writes: {WORDS.get(write, write)}.")
     said += [more] if more else []
-    box = f'viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}"'
+    box = f'viewBox="0 0 {_WIDTH:g} {_TALL:g}"'
     inline = f'<svg class="plot" {box} role="img" aria-label="{_safe(title)}">{"".join(parts)}</svg>'
     # As a file: light colours, white paper, a namespace.
-    paper = f'<rect width="{_WIDTH:g}" height="{_HEIGHT:g}" fill="var(--paper)"/>'
+    paper = f'<rect width="{_WIDTH:g}" height="{_TALL:g}" fill="var(--paper)"/>'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {box} font-family="DejaVu Sans, Verdana, sans-serif">'
     alone = themed_names(f"{head}{paper}{''.join(parts)}</svg>\n")
     return Drawing(key, title, " ".join(said), inline, alone)
@@ -243,7 +244,7 @@ def _ranks(seats: _Seats, between: str) -> list[str]:
             a, b = (here + 25, _MIDDLE), (there - 25, _MIDDLE)
             parts += [_arrow(a, b, "var(--ink)"), _arrow(b, a, "var(--ink)")]
     if between:
-        parts.append(_words(_RIGHT, _HEIGHT - 5, f"between: {between}", "end", _FAINT))
+        parts.append(_words(_LEFT, _TALL - 5, f"between: {between}", "start", _FAINT))
     return parts
 
 

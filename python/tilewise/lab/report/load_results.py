@@ -125,16 +125,18 @@ def _joined(pages: Sequence[ReportPage]) -> ReportPage:
         for section in page.sections:
             if section.empty():
                 continue
-            title = f"{page.title}: {section.title}" if first else section.title
+            told = number == 1 or not first or section.title == page.title
+            title = section.title if told else f"{page.title}: {section.title}"
             sections.append(dataclasses.replace(section, key=f"{number}-{section.key}", title=title))
             first = False
     titles = [page.title for page in pages]
+    several = sum(bool(page.facts) for page in pages) > 1
     return ReportPage(
         title=" · ".join(titles[:3]) + (" …" if len(titles) > 3 else ""),
         subtitle=" · ".join(dict.fromkeys(page.subtitle for page in pages)),
         sections=list[Section](sections),
         facts=[
-            dataclasses.replace(fact, name=f"{short(page.title)}: {fact.name}")
+            dataclasses.replace(fact, name=f"{short(page.title)}: {fact.name}") if several else fact
             for page in pages
             for fact in page.facts
         ][:8],

@@ -165,8 +165,9 @@ def certainty(lines: Iterable[Line]) -> list[str]:
         return []
     counts = sorted(line.summary.n for line in summarised if line.summary is not None)
     most = f"n = {counts[0]}" + (f" to {counts[-1]}" if counts[-1] > counts[0] else "")
-    middle = reach_text(reach[len(reach) // 2])
-    return [f"medians; {most}; 95 % intervals {middle} in the middle, {reach_text(reach[-1])} at most"]
+    middle, widest = reach[len(reach) // 2], reach_text(reach[-1])
+    said = f"half within {reach_text(middle)}, the widest {widest}" if middle <= 1 else "most beyond ±100 %"
+    return [f"medians; {most}; 95 % intervals: {said}"]
 
 
 def rates(line: Line) -> tuple[float, float, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -56,6 +57,12 @@ class Section:
     def figures(self) -> list[Plot | Drawing]:
         """All figures in the order in which they are shown."""
         return [*self.drawings, *self.plots]
+
+    @property
+    def shared_notes(self) -> list[str]:
+        """Footnotes that several tables have: they are shown once, above all of them."""
+        counted = Counter(note for table in self.tables if table.rows for note in table.notes)
+        return [note for note, count in counted.items() if count > 1]
 
     def empty(self) -> bool:
         """Tell whether there is nothing to show."""

@@ -23,37 +23,44 @@ from tilewise.lab.report.table import (
     quantity,
     significant,
     text_columns,
+    time_columns,
     time_text,
 )
 from tilewise.launch.record import Matrix, RankSeconds, Record
 
 _LONGEST = 200  # characters of what a job found out
-_PARTS = {"input": ("file", "parse", "distribute"), "output": ("file", "format", "collect")}
+_PARTS = {
+    "input": {"file": "reading files", "parse": "parsing", "distribute": "distributing"},
+    "output": {"file": "writing files", "format": "formatting", "collect": "collecting"},
+}
+_NOTHING = {"0", "no", "–", ""}  # of what a job found out: zeros and the like need no line
 
 
 def phases(record: Record) -> Table:
     """Seconds of each phase over ranks, with the parts of input and output."""
-    table = Table("phases", "Seconds of each phase", text_columns("phase"))
-    table.columns += number_columns("min", "mean", "max", "predicted", unit="s") + number_columns("share")
+    table = Table("phases", "Time of each phase", text_columns("phase"))
+    columns, shown = time_columns(("min", "mean", "max", "predicted"), [record.seconds.total.max])
+    table.columns += columns + number_columns("share")
     whole = record.seconds.total.mean
     foreseen = record.predicted_seconds or {}
 
     def add(name: str, spread: RankSeconds, tone: str) -> None:
         values = (spread.min, spread.mean, spread.max)
-        cells = [Cell(significant(value), value, time_text(value), tone=tone) for value in values]
+        cells = [Cell(shown(value), value, time_text(value), tone=tone) for value in values]
         share = spread.mean / whole if whole > 0 else 0.0
         faint = tone if tone == "faint" else ""
-        before = quantity(foreseen.get(name))
+        before = quantity(foreseen.get(name), shown)
         table.add(Cell(name, tone=tone), *cells, before, quantity(share, percent, tone=faint))
 
     for name in (*PHASES, "total"):
         spread: RankSeconds = getattr(record.seconds, name)
         add(name, spread, "strong" if name == "total" else "")
-        for part in _PARTS.get(name, ()):
+        for part, words in _PARTS.get(name, {}).items():
             inner: RankSeconds = getattr(spread, part)
             if inner.max > 0:
-                add(f"of it {part}", inner, "faint")
-    table.add("whole command", "", "", quantity(record.seconds.wall), quantity(foreseen.get("wall")), "")
+                add(f"– {words}", inner, "faint")
+    ends = [quantity(each, shown) for each in (record.seconds.wall, foreseen.get("wall"))]
+    table.add("whole command", "", "", *ends, "")
     table.notes = ["Over the ranks. A rank's phases add up to its total; overlapping work is counted once."]
     return table
 
@@ -68,7 +75,8 @@ def explained(record: Record) -> Table:
         table.add("" if place else "because", reason)
     above = {(row[0].text, row[1].text) for row in table.rows}
     for name, value in (pair for pair in flat(record.result) if pair not in above):
-        table.add(name, value if len(value) <= _LONGEST else f"{value[: _LONGEST - 1]}…")
+        if not set(value.split(", ")) <= _NOTHING:
+            table.add(name, value if len(value) <= _LONGEST else f"{value[: _LONGEST - 1]}…")
     return table
 
 
@@ -133,17 +141,18 @@ def ranks(record: Record) -> Table:
 def samples(record: Record) -> Table:
     """Every repetition: the seconds of each phase on the slowest rank."""
     names = [name for name in (*PHASES, "total") if any(name in sample for sample in record.samples)]
-    columns = number_columns("repetition") + number_columns(*names, unit="s")
-    table = Table("samples", "Repetitions", columns)
+    columns, shown = time_columns(names, [record.seconds.total.max])
+    table = Table("samples", "Repetitions", number_columns("repetition") + columns)
     for place, sample in enumerate(record.samples, 1):
-        table.add(place, *[quantity(sample.get(name)) for name in names])
+        table.add(place, *[quantity(sample.get(name), shown) for name in names])
     return table
 
 
 def records_table(names: Sequence[str], found: Sequence[Record]) -> Table:
     """A row for each record: what it was, its phases, how fast, and whether it was verified."""
     table = Table("records", "Jobs", text_columns("record", "command", "shape", "how"))
-    table.columns += number_columns(*PHASES, "total", "wall", unit="s")
+    columns, shown = time_columns((*PHASES, "total", "wall"), (each.seconds.total.max for each in found))
+    table.columns += columns
     table.columns += [*number_columns("arithmetic", unit="GFLOP/s"), *text_columns("check")]
     for name, record in zip(names, found, strict=True):
         shape = "×".join(map(str, record.outputs[0].shape)) if record.outputs else ""
@@ -154,7 +163,7 @@ def records_table(names: Sequence[str], found: Sequence[Record]) -> Table:
         if proof is not None:
             good = proof.passed and proof.share >= 1
             said = Cell(proof.verdict(), tone="good" if good else "faint" if proof.passed else "bad")
-        seconds = map(quantity, [*spreads, record.seconds.wall])
+        seconds = [quantity(each, shown) for each in (*spreads, record.seconds.wall)]
         table.add(name, record.command, shape, variant_line(record), *seconds, rate, said)
     table.notes = [
         "Each phase is that of the slowest rank; the whole job runs from the first to the last barrier."
@@ -236,11 +245,11 @@ def _single(record: Record) -> ReportPage:
     sizes = " → ".join(", ".join(map(_sized, part)) for part in (record.inputs, record.outputs) if part)
     several = samples(record) if len(record.samples) > 1 else None
     around = environment_table(msgspec.to_builtins(of))
+    path = _path(record) if record.outputs else None
     sections = [
-        section("time", "Where the time went", [], phases(record), several, *_plots(record)),
-        section("explained", "What was done", [], explained(record), moved(record)),
-        section("path", "Data path", [], _path(record) if record.outputs else None),
-        section("files", "Files and ranks", [], files(record), ranks(record)),
+        section("time", "Where the time went", [], phases(record), moved(record), several, *_plots(record)),
+        section("explained", "What was done", [], explained(record)),
+        section("files", "Files and ranks", [], ranks(record), files(record), path),
         section("environment", "Environment", [], meanwhile(record), around),
     ]
     words = (sizes, of.host, of.cpu, " ".join(of.mpi_library.split()[:3]), of.time)

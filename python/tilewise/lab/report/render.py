@@ -98,7 +98,7 @@ def _digest(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-_BASE = {"ns/B": "s/B", "GB/s": "B/s", "µs": "s", "time": "s", "interval": "", "error": "part"}
+_BASE = {"ns/B": "s/B", "GB/s": "B/s", "ms": "s", "µs": "s", "time": "s", "interval": "", "error": "part"}
 
 
 def as_csv(table: Table) -> str:

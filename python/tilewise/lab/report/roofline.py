@@ -86,9 +86,11 @@ def roofline(key: str, records: Iterable[Record]) -> Plot | None:
         roofs.append(Bound(label=f"memory (copying {bytes_text(int(largest))})", slope=max(copies) / 1e9))
     for dtype, peak in peaks.items():
         roofs.append(Bound(label=f"arithmetic, {dtype}", height=peak / 1e9))
+    measured = [f"for {name}" for name, there in (("copying", copies), ("arithmetic", peaks)) if there]
     caption = (
         "Operations per second while computing, against operations per byte that must move through memory. "
-        "The roofs are what was measured here for copying and for arithmetic units."
+        f"{'The roofs are' if len(measured) > 1 else 'The roof is'} what was measured here "
+        f"{' and '.join(measured)}{'' if copies else '; no job here measured memory'}."
     )
     return _under(key, "Roofline", caption, series, roofs, Axis("operations per byte"), Axis("GFLOP/s"))
 

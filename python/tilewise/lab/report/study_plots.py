@@ -220,8 +220,10 @@ def _placeless(plot: study.FigurePlot, x: Any, y: float) -> bool:
 
 
 def _y_title(plot: study.FigurePlot) -> str:
+    if plot.unit == "s":  # of which each tick has its own
+        return "time" if plot.y_title in (plot.title, "seconds") else plot.y_title
     if plot.y_title == plot.title:  # said above the figure already
-        return "seconds" if plot.unit == "s" else plot.unit or ("ratio" if plot.table.base else "value")
+        return plot.unit or ("ratio" if plot.table.base else "value")
     return f"{plot.y_title} ({plot.unit})" if plot.unit and plot.unit not in plot.y_title else plot.y_title
 
 
@@ -250,7 +252,8 @@ def _bars(mine: Sequence[study.FigurePlot], names: Sequence[str], tones: Mapping
         caption += f" {_NOT_ALL.format(len(rows) - room)}"
     alone = {short[label]: tone for label, tone in tones.items()} if names == [""] else {}
     unit = _y_title(first)
-    return bars(f"plot-{first.name}", first.title, caption, shown, unit, "y" in first.log, alone)
+    kind = "seconds" if first.unit == "s" else "plain"
+    return bars(f"plot-{first.name}", first.title, caption, shown, unit, "y" in first.log, alone, kind)
 
 
 def _heat(plot: study.FigurePlot, name: str) -> Plot:

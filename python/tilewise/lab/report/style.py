@@ -51,6 +51,7 @@ PHASES = {  # of a job, the same in every figure
     "output": SERIES[3],
     "verify": SERIES[5],
 }
+RANKS = (SERIES[4], SERIES[7], SERIES[6], ("#147a80", "#6fd0dc"))  # which no phase has
 INK = ("#1c2430", "#e6e9ee")
 MUTED = ("#5d6775", "#a3acb9")
 GRID = ("#e1e5ea", "#343c48")
@@ -225,7 +226,7 @@ def themed_names(text: str) -> str:
 
 
 def _named() -> dict[str, tuple[str, str]]:
-    lists = {"series": SERIES, "order": ORDERED}
+    lists = {"series": SERIES, "order": ORDERED, "rank": RANKS}
     colours = {f"{name}-{place}": pair for name, pairs in lists.items() for place, pair in enumerate(pairs)}
     return {**colours, "ink": INK, "muted": MUTED, "grid": GRID, "paper": PAPER}
 

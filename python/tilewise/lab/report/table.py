@@ -168,6 +168,14 @@ def number_columns(*titles: str, unit: str = "") -> list[Column]:
     return [Column(title, unit) for title in titles]
 
 
+def time_columns(
+    titles: Iterable[str], seconds: Iterable[float]
+) -> tuple[list[Column], Callable[[float], str]]:
+    """Columns of times in the unit that suits `seconds`, and what writes a time in it."""
+    unit, scale = time_scale(list(seconds))
+    return number_columns(*titles, unit=unit), lambda value: significant(value / scale)
+
+
 def quantity(
     value: float | None,
     show: Callable[[float], str] = significant,

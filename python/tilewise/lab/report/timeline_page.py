@@ -20,6 +20,7 @@ import numpy
 
 from tilewise.base.errors import clean
 from tilewise.lab.report.bars import StackedBar, stacks
+from tilewise.lab.report.curves import Axis, set_ticks
 from tilewise.lab.report.page import Drawing, ReportPage, Section
 from tilewise.lab.report.style import (
     GRID,
@@ -35,7 +36,7 @@ from tilewise.lab.report.style import (
     svg,
     themed,
 )
-from tilewise.lab.report.table import Table, number_columns, quantity, size_text, text_columns, time_text
+from tilewise.lab.report.table import Table, quantity, size_text, text_columns, time_columns, time_text
 from tilewise.lab.report.timeline import KINDS, MPI, Array, Rank, Timeline, joined, merged, read_timeline
 
 if TYPE_CHECKING:
@@ -187,7 +188,8 @@ def timeline_plot(timelines: Sequence[Timeline], key: str = "timeline", title: s
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
         axes.grid(False, axis="y")
-        axes.set_xlabel("seconds")
+        set_ticks(axes.xaxis, Axis("time", "seconds", log=False))
+        axes.set_xlabel("time")
         _legend(figure, kinds, any(len(line.messages) for line in timelines))
     return plot
 
@@ -363,7 +365,7 @@ def trace_page(paths: Sequence[str]) -> ReportPage:
         seconds = {rank.name: _phases(rank) for rank in line.ranks}
         rows = [StackedBar(rank, told) for rank, told in list(seconds.items())[:_RANKS]]
         caption = "Each rank is in one phase at a time." + _more(len(seconds) - _RANKS)
-        plots = [stacks(f"ranks-{place}", f"Seconds of each rank: {name}", caption, rows)] if rows else []
+        plots = [stacks(f"ranks-{place}", f"Time of each rank: {name}", caption, rows)] if rows else []
         sections.append(Section(f"ranks-{place}", f"Ranks of {name}", [], [_table(seconds, place)], plots))
     return ReportPage("Timeline", ", ".join(names), sections)
 
@@ -386,9 +388,10 @@ def _phases(rank: Rank) -> dict[str, float]:
 
 def _table(ranks: Mapping[str, Mapping[str, float]], place: int) -> Table:
     names = [name for name in PHASES if any(name in seconds for seconds in ranks.values())]
-    table = Table(f"ranks-{place}", "Seconds of each rank", text_columns("rank"))
-    table.columns += number_columns(*names, unit="s")
+    table = Table(f"ranks-{place}", "Time of each rank", text_columns("rank"))
+    columns, shown = time_columns(names, (sum(seconds.values()) for seconds in ranks.values()))
+    table.columns += columns
     for rank, seconds in ranks.items():
-        table.add(rank, *[quantity(seconds.get(name, 0.0)) for name in names])
+        table.add(rank, *[quantity(seconds.get(name, 0.0), shown) for name in names])
     table.folded = len(table.rows) > 16
     return table

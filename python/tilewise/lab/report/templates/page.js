@@ -102,6 +102,13 @@
     head.addEventListener("click", sort);
     head.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(); });
   }
+  // A table that is wider than its place says so: phones show no bar to scroll it with.
+  const measure = () => {
+    for (const one of document.querySelectorAll(".scroll")) one.classList.toggle("wider", one.scrollWidth > one.clientWidth + 1);
+  };
+  measure();
+  addEventListener("resize", measure);
+  document.addEventListener("toggle", measure, true);
   addEventListener("beforeprint", () => {
     for (const fold of document.querySelectorAll("details:not(.part)")) fold.open = true;
   });

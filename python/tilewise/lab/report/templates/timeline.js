@@ -90,17 +90,18 @@
       const power = 10 ** Math.floor(Math.log10(wanted));
       const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= wanted);
       const bottom = height - AXIS;
-      const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+      const [scale, unit] = high * data.unit >= 1 ? [1, " s"] : high * data.unit >= 1e-3 ? [1e3, " ms"] : [1e6, " µs"];
+      const digits = Math.max(0, -Math.floor(Math.log10(step * scale) + 1e-9));
       pen.textAlign = "center";
       for (let k = Math.ceil((low * data.unit) / step - 1e-9); k * step <= high * data.unit * (1 + 1e-9); ++k) {
         const at = x((k * step) / data.unit);
         pen.fillStyle = grid;
         pen.fillRect(at - 0.5, HEAD - 8, 1, bottom - HEAD + 12);
         pen.fillStyle = ink;
-        pen.fillText((k * step).toFixed(digits), Math.min(at, width - 22), bottom + 17);
+        pen.fillText((k * step * scale).toFixed(digits) + unit, Math.min(at, width - 22), bottom + 17);
       }
       pen.fillStyle = muted;
-      pen.fillText("seconds", (LEFT + width - RIGHT) / 2, height - 8);
+      pen.fillText("time", (LEFT + width - RIGHT) / 2, height - 8);
     };
 
     const bars = (rank, y, colours) => {
@@ -158,7 +159,7 @@
         pen.textAlign = "left";
         pen.font = "600 13px " + face;
         pen.fillStyle = ink;
-        pen.fillText(`${run.title}   ${time(run.seconds * data.unit)}`, LEFT, top[r] - 8);
+        pen.fillText(`${run.title}   ${time(run.seconds * data.unit)}`, LEFT, top[r] - 8, width - LEFT - RIGHT);
         pen.font = "12px " + face;
         const sparse = Math.ceil(14 / row);
         pen.textAlign = "right";
