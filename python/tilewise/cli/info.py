@@ -15,6 +15,7 @@ from tilewise.base.units import bytes_text, listing, plural, shape_text, share_t
 from tilewise.cli.parse import parse
 from tilewise.cli.streams import warn, write_json
 from tilewise.files import Content, contents
+from tilewise.files.checks import NoChoiceError
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import MATRIX, extension, format_of, split_input
 from tilewise.files.region import Source
@@ -82,16 +83,13 @@ def facts_of(name: str, stats: bool, style: Style = PLAIN) -> tuple[dict[str, An
     inside = contents(name, style)
     if len(inside) <= 1:
         return _inspected(name, stats, style), []
-    table = format_of(name).table
-    if stats or sum(each.matrix for each in inside) == 1:
+    try:
         facts = _facts(files.inspect(name, style=style), stats)
-    elif table:
-        try:
-            facts = _facts(files.inspect(name, style=style), stats)
-        except UsageError as error:
-            facts = _whole(name) | {"notes": [error.message]}
-    else:
-        facts = _whole(name)
+    except UsageError as error:
+        one = sum(each.matrix for each in inside) == 1
+        if stats or (one and not isinstance(error, NoChoiceError)):
+            raise
+        facts = _whole(name) | ({"notes": [error.message]} if format_of(name).table else {})
     facts["members"] = msgspec.to_builtins(inside)
     return facts, inside
 
@@ -160,9 +158,9 @@ def _facts(source: Source, stats: bool) -> dict[str, Any]:
 
         if source.packed:
             with binary(source) as region:
-                counted = statistics(region)
+                counted = statistics(region, fills=source.fills)
         else:
-            counted = statistics(source, facts["warnings"].append)
+            counted = statistics(source, facts["warnings"].append, source.fills)
         facts["statistics"] = msgspec.to_builtins(counted)
     return facts
 

@@ -5,6 +5,7 @@ Design: docs/design/formats.md.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -116,16 +117,34 @@ def not_applied(attributes: Mapping[str, Any]) -> tuple[str, ...]:
     return (f"the attribute{'s' if plural else ''} {listing(found)} {'are' if plural else 'is'} not applied",)
 
 
+def fill_values(
+    attributes: Mapping[str, Any], dtype: str, default: Sequence[float] = ()
+) -> tuple[float, ...]:
+    """Numbers of `dtype` that stand for none, by a variable's attributes; `default` without `_FillValue`."""
+    import numpy
+
+    said = [value for key in _NO_NUMBERS if key in attributes for value in numpy.ravel(attributes[key])]
+    said += [] if "_FillValue" in attributes else default
+    numbers = [numpy.asarray(value) for value in said if numpy.asarray(value).dtype.kind in "iuf"]
+    with numpy.errstate(all="ignore"):
+        cast = [(each, each.astype(dtype)) for each in numbers]
+    return tuple(fill.item() for each, fill in cast if fill.dtype.kind not in "iu" or fill == each)
+
+
+class NoChoiceError(UsageError):
+    """A file has none, or several, of what a name without a member would mean."""
+
+
 def pick(name: str, base: str, noun: str, matrices: Sequence[str]) -> str:
-    """The only one of `matrices` (members of the file `base`), or UsageError that lists them."""
+    """The only one of `matrices` (members of the file `base`), or NoChoiceError that lists them."""
     if len(matrices) == 1:
         return matrices[0]
     if not matrices:
-        raise UsageError(f"{name} holds no {noun} with two dimensions of numbers")
+        raise NoChoiceError(f"{name} holds no {noun} with two dimensions of numbers")
     shown = ", ".join(printable(member) for member in matrices[:_SHOWN])
     more = f" and {len(matrices) - _SHOWN} more" if len(matrices) > _SHOWN else ""
-    raise UsageError(
-        f"{name} holds {len(matrices)} matrices, but one was expected: {shown}{more}",
+    raise NoChoiceError(
+        f"{name} names no {noun}, but one was expected: {shown}{more}",
         f"name one of them: {base}:{printable(matrices[0])}",
     )
 
@@ -135,15 +154,16 @@ def choose(
 ) -> str:
     """Pick `member` of the file `base`, or its only matrix; UsageError where there is none, or several."""
     if member and member not in members:
-        raise missing(name, noun, member, matrices)
+        raise missing(name, noun, member, list(members))
     return member or pick(name, base, noun, matrices or (list(members) if len(members) == 1 else []))
 
 
-def missing(name: str, noun: str, member: str, matrices: Sequence[str]) -> UsageError:
-    """The error to raise where there is no `member`; `matrices` are those that there are."""
-    there = ", ".join(map(printable, matrices[:_SHOWN]))
-    told = f"its matrices are {there}" if there else "it holds no matrix"
-    return UsageError(f"{name} has no {noun} {printable(member)}; {told}")
+def missing(name: str, noun: str, member: str, there: Sequence[str]) -> UsageError:
+    """The error to raise where the file of `name` has no `member`, but those that are `there`."""
+    file = re.sub(rf":/?{re.escape(member.removeprefix('/'))}(\[[^\[\]]*\])?$", "", name)
+    shown = ", ".join(map(printable, there[:_SHOWN]))
+    told = f"its {noun}s are {shown}" if shown else f"it holds no {noun} of numbers"
+    return UsageError(f"{file} has no {noun} {printable(member)}; {told}")
 
 
 def printable(text: str) -> str:

@@ -6,7 +6,7 @@ import contextlib
 import math
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -172,27 +172,32 @@ def _require_file(region: Region) -> None:
         )
 
 
-class Statistics(msgspec.Struct, frozen=True):
-    """Over the finite numbers, null where there are none; `min` and `max` of complex ones are magnitudes."""
+class Statistics(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Over the finite numbers, null where there are none; `min` and `max` of complex ones are magnitudes.
+
+    So many `fill_values`, which stand for no number, are left out.
+    """
 
     min: float | int | None
     max: float | int | None
     mean: float | list[float] | None
     non_finite: int
+    fill_values: int = 0
 
 
-def statistics(region: Region, warn: Warn | None = None) -> Statistics:
+def statistics(region: Region, warn: Warn | None = None, fills: Sequence[float] = ()) -> Statistics:
     """Reads all numbers of a region, binary or text, once; `warn` hears what those of a text lost."""
     low: float | int | None = None
     high: float | int | None = None
     total: complex = 0.0
-    count = bad = 0
+    count = bad = filled = 0
     for piece in pieces(region, warn):
-        numbers = piece
+        numbers = piece[~numpy.isin(piece, numpy.array(fills, piece.dtype))] if fills else piece
+        filled += piece.size - numbers.size
         if not is_integer(region.dtype):
-            finite = numpy.isfinite(piece)
-            numbers = piece if finite.all() else piece[finite]
-            bad += piece.size - numbers.size
+            finite = numpy.isfinite(numbers)
+            bad += numbers.size - int(finite.sum())
+            numbers = numbers if finite.all() else numbers[finite]
         if numbers.size == 0:
             continue
         sizes = numpy.abs(numbers) if numbers.dtype.kind == "c" else numbers
@@ -210,4 +215,4 @@ def statistics(region: Region, warn: Warn | None = None) -> Statistics:
         mean = [total.real, total.imag] if region.dtype.startswith("complex") else total.real
         if isinstance(mean, float) and not math.isfinite(mean):
             mean = None
-    return Statistics(low, high, mean, bad)
+    return Statistics(low, high, mean, bad, filled)

@@ -201,7 +201,7 @@ class Source(Region, frozen=True, kw_only=True):
     colours are taken, `planes` lie one above the other, and `rows` counts those of all. `part` says which
     matrix of an array it is; of a stack it is the first slice, and there are so many as `stack` says.
     `compared` counts the chunks that were found to be unpacked as the format's library does it. `names` are
-    those of its columns, where a table has some.
+    those of its columns, where a table has some, and `fills` numbers that stand for none.
 
     What the user should know comes as sentences of two kinds. `warnings`: the numbers that are taken may not
     be those that are meant, because something is dropped, is not applied, or can be read in another way.
@@ -219,6 +219,7 @@ class Source(Region, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     compared: int = 0
+    fills: tuple[float, ...] = ()
 
     @property
     def all_bytes(self) -> int:

@@ -123,6 +123,45 @@ def test_attributes_that_are_not_applied_are_named(tmp_path: Path, kind: str) ->
     assert said["limits"] == ("the attributes valid_min and valid_max are not applied",)
 
 
+@pytest.mark.parametrize("kind", ["classic", "netcdf 4"])
+def test_netcdf_of_several_variables(tilewise: Tilewise, kind: str) -> None:
+    """No auxiliary variable is read for the one that is meant; fill values are no numbers."""
+    path, one = tilewise.folder / "several.nc", tilewise.folder / "one.nc"
+    extents = {"time": 4, "lat": 3, "bnds": 2}
+    parts = {"t": ("time", "lat", "lat"), "time": ("time",), "time_bnds": ("time", "bnds")}
+    packed = numpy.array([[1, 2, -99], [7, -99, -32767], [3, 4, 5]], "i2")
+    if kind == "classic":
+        with scipy.io.netcdf_file(path, "w") as book, scipy.io.netcdf_file(one, "w") as other:
+            for name, extent in extents.items():
+                book.createDimension(name, extent)
+                other.createDimension(name, extent)
+            for name, axes in parts.items():
+                book.createVariable(name, "f8", axes)[:] = numpy.ones([extents[axis] for axis in axes])
+            other.createVariable("lat", "f8", ("lat",))[:] = 1
+            other.createVariable("p", "i2", ("lat", "lat"))[:] = packed
+            other.variables["p"].scale_factor, other.variables["p"].missing_value = 0.5, numpy.int16(-99)
+    else:
+        with h5py.File(path, "w") as book, h5py.File(one, "w") as other:
+            for name, axes in parts.items():
+                book[name] = numpy.ones([extents[axis] for axis in axes])
+            book["time"].make_scale()
+            other["lat"], other["p"] = numpy.ones(3), packed
+            other["lat"].make_scale()
+            other["p"].attrs.update({"scale_factor": 0.5, "missing_value": numpy.int16(-99)})
+            other["p"].attrs["_FillValue"] = numpy.int16(-32767)
+    message = one_message(tilewise("norm", "several.nc"), 2)
+    assert "but one was expected: " in message and "t, " in message and "time_bnds" in message
+    assert "time_bnds" in tilewise("info", "several.nc").stdout
+    record, said = done(tilewise, "norm", "one.nc")
+    assert record["inputs"][0]["shape"] == [3, 3] and "scale_factor" in said
+    facts = json.loads(tilewise("info", "one.nc", "--stats", "--json", "-").stdout)["statistics"]
+    assert facts == {"min": 1, "max": 7, "mean": 22 / 6, "non_finite": 0, "fill_values": 3}
+    noun = "variable" if kind == "classic" else "dataset"
+    for name in ("several.nc:/z", "several.nc:/z[0]"):
+        message = one_message(tilewise("show", name), 2)
+        assert f"several.nc has no {noun} " in message and f"its {noun}s are" in message
+
+
 def test_fortran_exponents(tilewise: Tilewise) -> None:
     folder = tilewise.folder
     (folder / "a.txt").write_text("1d3 -2.5D+00\n.5d-1 4.D0\n")

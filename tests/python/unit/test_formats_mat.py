@@ -184,9 +184,9 @@ def test_what_is_no_matrix_is_refused_by_name(tmp_path: Path) -> None:
             with pytest.raises(UsageError, match=f"is {said}, but numbers were expected"):
                 files.inspect(f"{path}:{member}")
         assert loaded(f"{path}:flags").tolist() == [[1, 0]]
-        with pytest.raises(UsageError, match="3 matrices, but one was expected: x, y, flags"):
+        with pytest.raises(UsageError, match="no variable, but one was expected: x, y, flags"):
             files.inspect(str(path))
-        with pytest.raises(UsageError, match="no variable gone; its matrices are x, y, flags"):
+        with pytest.raises(UsageError, match="no variable gone; its variables are .*x, y, flags"):
             files.inspect(f"{path}:gone")
     scipy.io.savemat(tmp_path / "empty.mat", {})
     with pytest.raises(UsageError, match="no variable gone; it holds no matrix"):

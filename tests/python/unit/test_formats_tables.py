@@ -104,7 +104,7 @@ def test_columns_by_name(tmp_path: Path, kind: str) -> None:
         assert numpy.array_equal(loaded(f"{path}:{member}"), numbers[:, places]), member
     for member, said in (
         ("", r"column when of type timestamp\[ms\]"),
-        ("z", "no column z; its matrices are x, y"),
+        ("z", "no column z; its columns are x, y"),
     ):
         with pytest.raises(UsageError, match=said) as refused:
             files.inspect(f"{path}:{member}" if member else str(path))

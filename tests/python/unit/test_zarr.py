@@ -220,7 +220,7 @@ def test_arrays_of_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert found["/three"].layout == "in chunks of 1×2×4, packed by zstd"
     assert contents("G.zarr:x") == []
     for name, said in {
-        "G.zarr": "3 matrices, but one was expected: /g/h/z, /g/y, /x",
+        "G.zarr": "names no array, but one was expected: /g/h/z, /g/y, /x",
         "G.zarr:/no": "has no array /no",
         "G.zarr:g": "has no array g",
         "G.zarr:words": "but numbers were expected",

@@ -12,6 +12,7 @@ from tilewise.base.units import shape_text
 from tilewise.files.checks import (
     MOST_BYTES,
     byte_order,
+    fill_values,
     not_applied,
     number_type,
     numbers_bytes,
@@ -45,7 +46,7 @@ def inspect(
     kind = "nc" if netcdf else os.path.splitext(path)[1].lower()[1:]
     size = size_of(path, name, f".{kind} file")
     with opened(path, "r") as book:
-        dataset = choose(book, name, path, member)
+        dataset = choose(book, name, path, member, nc_variables.variables(book) if netcdf else None)
         if netcdf:
             dataset = nc_variables.variable_of(dataset, name)
         return _source(dataset, path, name, size, kind, selection)
@@ -209,6 +210,7 @@ def _source(
     note = reason and f"{printable(dataset.name)} is {reason}"
     place = where(part, offset, number, byte_order(dtype), note)
     warnings = not_applied(dataset.attrs)
+    default = [nc_variables.fill_value(dataset)] if kind == "nc" and dtype.itemsize > 1 else []
     whole = shape == dataset.shape
     if not whole:
         fill = nc_variables.fill_value(dataset)
@@ -237,6 +239,7 @@ def _source(
         format=kind,
         member=dataset.name,
         warnings=warnings,
+        fills=fill_values(dataset.attrs, number, default),
         **place,
     )
 

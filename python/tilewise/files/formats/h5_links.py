@@ -145,17 +145,18 @@ def _require_in(folder: str, path: str, file: str, name: str) -> None:
         )
 
 
-def choose(book: h5py.File, name: str, path: str, member: str) -> h5py.Dataset:
-    """The dataset called `member`; without one the only matrix of the file."""
+def choose(
+    book: h5py.File, name: str, path: str, member: str, variables: list[str] | None = None
+) -> h5py.Dataset:
+    """The dataset called `member`; without one the file's only matrix, or the only one of `variables`."""
     import h5py
 
     if not member:
-        found = matrices(book)
-        member = pick(name, path, "dataset", found if found else _all(book, 2))
-    dataset = find(book, name, member)
+        found = matrices(book) if variables is None else variables
+        member = pick(name, path, "dataset", found or _all(book, 2))
+    dataset = find(book, name, member, must_exist=False)
     if not isinstance(dataset, h5py.Dataset):
-        inside = matrices(book)
-        raise missing(name, "dataset", member, inside)
+        raise missing(name, "dataset", member, variables or datasets(book))
     return dataset
 
 
@@ -188,7 +189,7 @@ def find(book: h5py.File, name: str, member: str, must_exist: bool = True) -> An
         link = here.get(part, getlink=True) if isinstance(here, h5py.Group) else None
         if link is None:
             if must_exist or not isinstance(here, h5py.Group):
-                raise missing(name, "dataset", member, matrices(book))
+                raise missing(name, "dataset", member, datasets(book))
             return None
         if isinstance(link, h5py.ExternalLink):
             raise UsageError(

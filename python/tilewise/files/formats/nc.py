@@ -12,6 +12,7 @@ from tilewise.base.errors import UsageError
 from tilewise.files.checks import (
     byte_order,
     choose,
+    fill_values,
     not_applied,
     number_type,
     numbers_bytes,
@@ -21,7 +22,7 @@ from tilewise.files.checks import (
 from tilewise.files.dtypes import ALL
 from tilewise.files.formats import Format, h5
 from tilewise.files.formats.h5_links import find
-from tilewise.files.formats.nc_variables import DIMENSION_NUMBER, NO_VARIABLE
+from tilewise.files.formats.nc_variables import DIMENSION_NUMBER, NO_VARIABLE, usual_fill
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import Bounded, open_regular
 from tilewise.files.slices import Selection, part_of, where, write_part
@@ -139,11 +140,13 @@ def _inspect_classic(
 ) -> Source:
     """The variable called `member`, or the only matrix; record variables between others are decoded."""
     variables = _classic_variables(path)
-    matrices = [
-        key for key, each in variables.items() if each.view.ndim == 2 and each.view.dtype.kind in "iuf"
+    some = [
+        key
+        for key, each in variables.items()
+        if each.view.ndim and each.view.dtype.kind in "iuf" and each.dimensions != (key,)
     ]
-    chosen = choose(name, path, "variable", member.removeprefix("/"), variables, matrices)
-    view, offset, attributes = variables[chosen]
+    chosen = choose(name, path, "variable", member.removeprefix("/"), variables, some)
+    view, offset, attributes, _ = variables[chosen]
     number = number_type(view.dtype, name)
     part = part_of(view.shape, name, selection)
     numbers_bytes(1, view.size, number, name, view.shape)
@@ -164,6 +167,7 @@ def _inspect_classic(
         format="nc",
         member=chosen,
         warnings=warnings,
+        fills=fill_values(attributes, number, [usual_fill(view.dtype)] if view.dtype.itemsize > 1 else []),
         **where(part, offset, number, order, why),
     )
 
@@ -184,7 +188,7 @@ def _contents_classic(path: str, name: str) -> list[Content]:
 
     return [
         content(key, view.shape, view.dtype, "in one piece" if view.flags.c_contiguous else "in records")
-        for key, (view, _, _) in _classic_variables(path).items()
+        for key, (view, *_) in _classic_variables(path).items()
     ]
 
 
@@ -194,6 +198,7 @@ class _Variable(NamedTuple):
     view: Array
     offset: int
     attributes: dict[str, Any]
+    dimensions: tuple[str, ...]
 
 
 class _Strict(Bounded):
@@ -231,14 +236,15 @@ def _classic_variables(path: str) -> dict[str, _Variable]:
         gap = 4 if len(parts) > 1 else 1
         step = sum(-(-part // gap) * gap for part in parts.values())
         mapped = numpy.memmap(path, "u1", "r")
-        for name, _, shape, attributes, _, item, dtype, begin, _ in header.found:
+        for name, dimensions, shape, attributes, _, item, dtype, begin, _ in header.found:
             extents = (header._recs, *shape[1:]) if name in parts else shape
             strides = [item * math.prod(shape[place + 1 :]) for place in range(len(shape))]
             if name in parts:
                 strides[0] = step
             # Records that are not there can begin beyond the end.
             here = int(begin) if math.prod(extents) else 0
-            found[name] = _Variable(numpy.ndarray(extents, dtype, mapped, here, strides), here, attributes)
+            view = numpy.ndarray(extents, dtype, mapped, here, strides)
+            found[name] = _Variable(view, here, attributes, dimensions)
     except ValueError:  # numpy's, of views that reach beyond the end
         raise ValueError("its header promises more than the file holds: it is truncated or broken") from None
     return found

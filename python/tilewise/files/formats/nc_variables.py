@@ -47,6 +47,15 @@ def variable_of(dataset: h5py.Dataset, name: str) -> h5py.Dataset:
     return other
 
 
+def variables(book: h5py.File) -> list[str]:
+    """Names of all variables with numbers, but those of a dimension."""
+    return [
+        variable_name(dataset)
+        for dataset in map(book.get, datasets(book))
+        if dataset.shape and dataset.dtype.kind in "biuf" and not dataset.is_scale
+    ]
+
+
 def variable_name(dataset: h5py.Dataset) -> str:
     """The name of a variable in NetCDF."""
     return "/".join(part.removeprefix(_RENAMED) for part in dataset.name.split("/"))
@@ -112,7 +121,12 @@ def fill_value(dataset: h5py.Dataset) -> Any:
     properties = dataset.id.get_create_plist()
     if properties.fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED:
         return dataset.fillvalue
-    return _FILLS.get(dataset.dtype.str[1:], _FILL_REAL)
+    return usual_fill(dataset.dtype)
+
+
+def usual_fill(dtype: numpy.dtype[Any]) -> Any:
+    """The number that NetCDF has where none is written, and nobody says which."""
+    return _FILLS.get(dtype.str[1:], _FILL_REAL)
 
 
 def filled(

@@ -23,7 +23,7 @@ import msgspec
 from tilewise.base.errors import UsageError
 from tilewise.base.programs import lacking, optional
 from tilewise.base.units import bytes_text, plural
-from tilewise.files.checks import missing, not_applied, numbers_bytes, pick, printable
+from tilewise.files.checks import fill_values, missing, not_applied, numbers_bytes, pick, printable
 from tilewise.files.dtypes import ALL, ITEMSIZE
 from tilewise.files.formats import Format
 from tilewise.files.formats.zarr_metadata import FILE, Stored, ZarrNode, read_node, steps, stored
@@ -89,6 +89,7 @@ def inspect(path: str, name: str, member: str, selection: Selection | None = Non
         member=member,
         **where(part, 0, array.dtype, "little", why),
         warnings=(*not_applied(_attributes(array)), *(lacking("zarr", "zarr") if packed else ())),
+        fills=fill_values(_attributes(array), array.dtype),
     )
     if packed:
         return source
