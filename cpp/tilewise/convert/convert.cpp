@@ -42,7 +42,7 @@ public:
             };
             const std::int64_t size = wanted(context_.comm.rank()).size();
             outcome_.working = outcome_.working || size > 0;
-            read(input, [&](int rank) { return wanted(rank).moved(options_.first_row, options_.first_column); }, size);
+            read(input, wanted, size);
             std::byte* ready = turn(wanted(context_.comm.rank()));
             ready = change(ready, size);
             output.store(context_, wanted, ready);
@@ -120,12 +120,8 @@ private:
 };
 
 void check(const Context& context, const io::Region& from, const io::Region& to, const Options& options) {
-    const auto reaches = [](std::int64_t first, std::int64_t count, std::int64_t extent) {
-        return first >= 0 && first <= extent && count <= extent - first;
-    };
-    if (!reaches(options.first_row, to.logical_rows(), from.logical_rows()) ||
-        !reaches(options.first_column, to.logical_columns(), from.logical_columns())) {
-        throw UsageError(from.name + " does not have all rows and columns of " + to.name);
+    if (to.logical_rows() != from.logical_rows() || to.logical_columns() != from.logical_columns()) {
+        throw UsageError(from.name + " does not have the rows and columns of " + to.name);
     }
     if (options.grid.size() != context.comm.size()) {
         throw UsageError("the grid has " + std::to_string(options.grid.size()) + " places for " +

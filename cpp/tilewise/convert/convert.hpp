@@ -17,9 +17,8 @@ struct Options {
     grid::Grid grid;                                   ///< how the ranks share a band: rows × columns
     std::int64_t band_bytes = std::int64_t{32} << 20;  ///< of the wider type, on each rank, at a time
     bool sync = false;
-    bool read_back = false;                        ///< compare the file with what was written, by checksum
-    std::int64_t first_row = 0, first_column = 0;  ///< of the source, where the target begins
-    std::optional<double> scale = std::nullopt;    ///< each number is multiplied by it
+    bool read_back = false;                      ///< compare the file with what was written, by checksum
+    std::optional<double> scale = std::nullopt;  ///< each number is multiplied by it
 };
 
 /// With `read_back` it is verified whether the file gives back what was written.
@@ -28,9 +27,8 @@ struct Outcome : tilewise::Outcome {
 };
 
 /// Writes `from` to `to`, a part file that exists, band after band, so that the matrix may be far larger than memory.
-/// `to` has as many of the source's rows and columns, from the first ones on, as it has itself. Three buffers of
-/// `band_bytes` a rank, and what the strategies stage. Throws the same Error on every rank, or aborts the job where
-/// ranks already wait. @note Collective over `context.comm`, whose ranks must match the grid.
+/// Three buffers of `band_bytes` a rank, and what the strategies stage. Throws the same Error on every rank, or aborts
+/// the job where ranks already wait. @note Collective over `context.comm`, whose ranks must match the grid.
 Outcome convert(Context& context, const io::Region& from, const io::Region& to, const Options& options);
 
 }  // namespace tilewise::convert

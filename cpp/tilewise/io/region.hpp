@@ -2,10 +2,12 @@
 // write.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tilewise/base/dtype.hpp"
@@ -72,6 +74,11 @@ struct Chunks {
 
 struct InMemory;
 
+/// The matrix in a file, of which a region is the part that begins in `row` and `column`.
+struct Whole {
+    std::int64_t rows = 0, columns = 0, row = 0, column = 0;
+};
+
 struct Region {
     std::string path;  ///< empty: made by the generator, or in memory
     std::string name;  ///< as the user wrote it, for messages
@@ -83,6 +90,7 @@ struct Region {
     std::int64_t file_bytes = -1;  ///< the size that the file must have, with tiles that of each; −1: large enough will
                                    ///< do, and a tile ends with its last number
     bool transposed = false;       ///< the operation wants the transpose
+    std::optional<Whole> whole = {};  ///< in which the numbers have gaps between them
     std::string generator;
     std::uint64_t seed = 0;
     std::vector<std::int64_t> steps = {};  ///< bytes from a slice of a stack to the next, along each of its axes
@@ -93,9 +101,9 @@ struct Region {
     bool proving = false;              ///< an output that a proof reads: what is wrong with it fails the verification
     const InMemory* memory = nullptr;  ///< instead of a file: the ranks' own memory (io/in_memory.hpp)
 
-    /// Whether all numbers lie in one file, as bytes.
+    /// Whether all numbers lie in one file, as bytes without gaps.
     bool is_one_file() const {
-        return generator.empty() && tiles.empty() && !text && chunks == nullptr && memory == nullptr;
+        return generator.empty() && tiles.empty() && !text && chunks == nullptr && memory == nullptr && !whole;
     }
 
     /// Rows and columns as the operation sees them.
@@ -109,6 +117,37 @@ struct Region {
     bool stored_transposed() const { return column_major != transposed; }
     /// A share of the wanted matrix, in the coordinates of the stored one.
     grid::Share stored(const grid::Share& wanted) const { return stored_transposed() ? wanted.transposed() : wanted; }
+
+    /// The matrix of the file: all of what this is a part of.
+    Region uncut() const {
+        Region all = *this;
+        if (whole) {
+            std::tie(all.rows, all.columns) = std::tie(whole->rows, whole->columns);
+            all.whole.reset();
+        }
+        return all;
+    }
+    /// A share of the wanted matrix, in the coordinates of the file's, as it is stored.
+    grid::Share in_file(const grid::Share& wanted) const {
+        const Whole all = whole.value_or(Whole{});
+        return column_major ? stored(wanted).moved(all.column, all.row) : stored(wanted).moved(all.row, all.column);
+    }
+
+    /// Throws UsageError where this is not inside of its `whole`, which there is. Without gaps it becomes a matrix by
+    /// itself.
+    void place_in_whole() {
+        const Whole all = *whole;
+        if (std::min(all.row, all.column) < 0 || rows > all.rows - all.row || columns > all.columns - all.column) {
+            throw UsageError(name + ": a part outside of its matrix");
+        }
+        whole.reset();
+        if (!is_one_file() || (column_major ? rows < all.rows : columns < all.columns)) {
+            whole = all;
+        } else {
+            offset += (column_major ? all.column * all.rows : all.row * all.columns) *
+                      static_cast<std::int64_t>(size_of(dtype));
+        }
+    }
 
     /// The error of a file that is not what it should be; `kind` where it is somebody's input.
     Error refusal(ErrorKind kind, const std::string& what, const std::string& advice = {}) const {

@@ -19,7 +19,7 @@ namespace tilewise::io {
 namespace {
 
 ShareOf stored_shares(const Region& region, const WantedShare& wanted) {
-    return [&region, wanted](int rank) { return region.stored(wanted(rank)); };
+    return [&region, wanted](int rank) { return region.in_file(wanted(rank)); };
 }
 
 bool by_root(StrategyKind strategy) {
@@ -153,18 +153,20 @@ Region as_written(Context& context, const Region& output) {
 
 Input::Input(Context& context, const Region& region, StrategyKind strategy, const Hints& hints, bool in_parts)
     : region_(region),
-      past_cache_(in_parts && strategy == StrategyKind::uncached && region.is_one_file()),
-      reads_ahead_(past_cache_ || (strategy == StrategyKind::positioned && region.is_one_file())) {
+      uncut_(region.whole ? std::optional(region.uncut()) : std::nullopt),
+      file_(uncut_ ? *uncut_ : region),
+      past_cache_(in_parts && strategy == StrategyKind::uncached && file_.is_one_file()),
+      reads_ahead_(past_cache_ || (strategy == StrategyKind::positioned && file_.is_one_file())) {
     mpi::together(context.comm, [&] {
-        strategy_ = strategy_for(region, past_cache_ ? StrategyKind::positioned : strategy, hints);
+        strategy_ = strategy_for(file_, past_cache_ ? StrategyKind::positioned : strategy, hints);
         if (past_cache_) {
-            prefetch_ = std::make_unique<Prefetch>(region, PosixFile::Cache::bypassed);
+            prefetch_ = std::make_unique<Prefetch>(file_, PosixFile::Cache::bypassed);
         }
     });
-    if (region.generator.empty()) {
-        check_file(context, region);
-        if (region.text) {
-            text_ = std::make_unique<TextIndex>(context, region);
+    if (file_.generator.empty()) {
+        check_file(context, file_);
+        if (file_.text) {
+            text_ = std::make_unique<TextIndex>(context, file_);
         }
     }
 }
@@ -177,9 +179,9 @@ void Input::begin(Context& context, Dtype dtype, const WantedShare& wanted, std:
     }
     try {
         if (!prefetch_) {
-            prefetch_ = std::make_unique<Prefetch>(region_);
+            prefetch_ = std::make_unique<Prefetch>(file_);
         }
-        const grid::Share stored = region_.stored(wanted(context.comm.rank()));
+        const grid::Share stored = region_.in_file(wanted(context.comm.rank()));
         prefetch_->want(stored, data + kernel::raw_offset(stored.size(), region_.dtype, dtype));
     } catch (const Error&) {  // `load` meets it again, and tells all ranks
         prefetch_.reset();
@@ -194,17 +196,17 @@ void Input::rest() {
 
 void Input::load_raw(Context& context, const WantedShare& wanted, std::byte* data) const {
     if (!region_.generator.empty()) {
-        generate(context, region_, region_.stored(wanted(context.comm.rank())), data);
+        generate(context, file_, region_.in_file(wanted(context.comm.rank())), data);
         return;
     }
     if (past_cache_ && prefetch_) {
-        prefetch_->want(region_.stored(wanted(context.comm.rank())), data);  // unless that has begun
+        prefetch_->want(region_.in_file(wanted(context.comm.rank())), data);  // unless that has begun
     }
-    const Transfer transfer{region_, stored_shares(region_, wanted), data, text_.get(), prefetch_.get()};
+    const Transfer transfer{file_, stored_shares(region_, wanted), data, text_.get(), prefetch_.get()};
     strategy_.move(context, transfer, Direction::read);
     // Some libraries read stale bytes or zeros where a file was cut short meanwhile; our own calls say so themselves.
     if (region_.tiles.empty() && !reads_ahead_) {
-        check_file(context, region_);
+        check_file(context, file_);
     }
 }
 

@@ -38,6 +38,8 @@ public:
 
 private:
     const Region& region_;
+    std::optional<Region> uncut_;  // where the region is a part
+    const Region& file_;
     Strategy strategy_;
     std::unique_ptr<TextIndex> text_;
     bool past_cache_ = false, reads_ahead_ = false;

@@ -243,6 +243,10 @@ void require_sound(const io::Chunks& chunks, const io::Region& region) {
     }
 }
 
+void read(const Fields& from, io::Whole& whole) {
+    from("rows", whole.rows)("columns", whole.columns)("row", whole.row)("column", whole.column);
+}
+
 void read(const Fields& from, io::Region& region) {
     constexpr std::array<std::string_view, 3> encodings{"binary", "text", "chunks"};
     enum class Encoding { binary, text, chunks } encoding = Encoding::binary;
@@ -260,7 +264,7 @@ void read(const Fields& from, io::Region& region) {
     from("line_numbers", lines.line_numbers)("pairs", lines.pairs)("missing", lines.missing);
     from("text_end", lines.end)("hash_comments", lines.hash_comments)("taken", lines.taken);
     from("tiles", region.tiles)("fill", region.fill, bytes_of_hex)("chunks", chunks)("file_bytes", region.file_bytes);
-    from("transposed", region.transposed)("generator", region.generator)("seed", region.seed);
+    from("transposed", region.transposed)("generator", region.generator)("seed", region.seed)("whole", region.whole);
     region.swap_bytes = big_endian != (std::endian::native == std::endian::big);
     if (region.rows < 0 || region.columns < 0 || region.offset < 0) {
         throw UsageError(region.name + ": negative size or offset");
@@ -290,10 +294,13 @@ void read(const Fields& from, io::Region& region) {
         if (!chunks) {
             throw UsageError(region.name + ": there are no chunks");
         }
-        require_sound(*chunks, region);
+        require_sound(*chunks, region.uncut());
         chunks->packing.bytes *= static_cast<std::int64_t>(size_of(region.dtype));
         chunks->packing.row_bytes *= static_cast<std::int64_t>(size_of(region.dtype));
         region.chunks = std::make_shared<const io::Chunks>(*std::move(chunks));
+    }
+    if (region.whole) {
+        region.place_in_whole();
     }
 }
 
@@ -422,13 +429,12 @@ void read(const Fields& from, const Job& job, multiply::Options& options) {
     options.journal = job.journal;
 }
 
-void read(const Fields& from, const Job& job, ConvertOptions& options) {
+void read(const Fields& from, const Job& job, convert::Options& options) {
     read_files(from, options);
     from("band_bytes", options.band_bytes)("read_back", options.read_back);
     options.grid = job.grid;
-    options.is_part = from.has("convert");
-    if (options.is_part) {
-        from["convert"]("row", options.first_row)("column", options.first_column)("scale", options.scale);
+    if (from.has("convert")) {
+        from["convert"]("scale", options.scale);
     }
 }
 
@@ -544,7 +550,7 @@ template multiply::Options options_of(const Job& job);
 template transpose::Options options_of(const Job& job);
 template StencilOptions options_of(const Job& job);
 template svd::Options options_of(const Job& job);
-template ConvertOptions options_of(const Job& job);
+template convert::Options options_of(const Job& job);
 template norm::Options options_of(const Job& job);
 template MeasureOptions options_of(const Job& job);
 
@@ -589,7 +595,7 @@ Asked fields_of_jobs() {
     ask<io::Seen>(asked, "seen");
     ask<measure::Stop>(asked, "stop");
     ask<measure::Point>(asked, "point");
-    ask_for_options<multiply::Options, transpose::Options, StencilOptions, svd::Options, ConvertOptions,
+    ask_for_options<multiply::Options, transpose::Options, StencilOptions, svd::Options, convert::Options,
                     MeasureOptions>(asked);
     return asked;
 }

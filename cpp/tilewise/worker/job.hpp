@@ -26,7 +26,7 @@
 
 namespace tilewise::worker {
 
-inline constexpr int protocol = 15;
+inline constexpr int protocol = 16;
 
 /// Bytes of a job that the front sends ahead of what it hears to have been read: half of what a pipe holds.
 inline constexpr std::size_t job_window = 32768;
@@ -64,10 +64,6 @@ struct Job {
 struct StencilOptions : stencil::Options {
     std::vector<io::Region> snapshots;
     bool reorder = false;  ///< whether MPI says which rank has which block
-};
-
-struct ConvertOptions : convert::Options {
-    bool is_part = false;  ///< whether the job says what of the input is wanted
 };
 
 struct MeasureOptions {

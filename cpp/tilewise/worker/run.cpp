@@ -95,18 +95,16 @@ Outcome run_multiply(Context& context, const Job& job) {
 /// Also the making of a matrix: its input is then a generated one.
 Outcome run_convert(Context& context, const Job& job) {
     OneToOne files;
-    ConvertOptions options;
+    convert::Options options;
     mpi::together(context.comm, [&] {
         files = one_to_one(job);
-        options = options_of<ConvertOptions>(job);
+        options = options_of<convert::Options>(job);
     });
     const auto done = convert::convert(context, files.from, files.to, options);
     Outcome outcome{done};
     outcome.result = {{"changed_numbers", done.changed}};
-    if (options.is_part) {
-        outcome.result.add("first_row", options.first_row);
-        outcome.result.add("first_column", options.first_column);
-        outcome.result.add("scale", options.scale ? Json(*options.scale) : Json(nullptr));
+    if (options.scale) {
+        outcome.result.add("scale", *options.scale);
     }
     if (done.changed > 0) {
         outcome.warnings.push_back(std::to_string(done.changed) + (done.changed == 1 ? " number is" : " numbers are") +

@@ -127,7 +127,7 @@ def _whole(name: str) -> dict[str, Any]:
 
 
 def _facts(source: Source, stats: bool) -> dict[str, Any]:
-    in_place = not source.encoded and not source.tiles and source.encoding == "binary"
+    in_place = not source.encoded and not source.tiles and not source.narrow and source.encoding == "binary"
     facts: dict[str, Any] = {
         "tilewise": __version__,
         "path": source.path or source.name,
@@ -156,8 +156,8 @@ def _facts(source: Source, stats: bool) -> dict[str, Any]:
     if stats:
         from tilewise.files.reading import binary, statistics
 
-        if source.packed:
-            with binary(source) as region:
+        if source.packed or source.whole is not None:
+            with binary(source, warn=facts["warnings"].append) as region:
                 counted = statistics(region, fills=source.fills)
         else:
             counted = statistics(source, facts["warnings"].append, source.fills)

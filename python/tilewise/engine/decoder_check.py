@@ -46,7 +46,9 @@ def checked(regions: Sequence[Region], memory: int | None = None) -> list[Region
     if os.environ.get(OFF):
         return list(regions)
     return [
-        _checked(region, memory) if isinstance(region, Source) and region.chunks is not None else region
+        _checked(region.uncut, memory).cut(*region.window)
+        if isinstance(region, Source) and region.chunks is not None
+        else region
         for region in regions
     ]
 

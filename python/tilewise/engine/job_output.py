@@ -95,7 +95,7 @@ class JobOutput:
             wants.append(Want(self.folder, 2 * self._state.bytes, f"the checkpoints of {self.target.name}"))
         for source in filter(is_encoded, self.plan.job.inputs):
             assert isinstance(source, Source)
-            wants.append(Want(self.folder, source.all_bytes, f"the decoded {source.name}"))
+            wants.append(Want(self.folder, source.uncut.all_bytes, f"the decoded {source.name}"))
         return disk_needs(wants, OUTPUT_ELSEWHERE if self.target is not None else DECODE_ELSEWHERE)
 
     def _wants(self) -> list[Want]:

@@ -20,7 +20,7 @@ from tilewise.base.errors import UsageError, disk_failure, one_line
 from tilewise.base.owner import part_path
 from tilewise.base.undecodable import UNDECODABLE
 from tilewise.base.units import plural, share_text
-from tilewise.files.formats import extension
+from tilewise.files.formats import extension, split_input
 from tilewise.files.region import Region, Source
 from tilewise.files.target import Target, base_of
 from tilewise.files.unchanged import Inputs, Look, is_touched
@@ -222,8 +222,8 @@ def plain(region: Region) -> Region:
 
 
 def _form(region: Region) -> Region:
-    """Where the numbers of an input are and how they lie, whatever it was called."""
-    return msgspec.structs.replace(plain(region), name="")
+    """Where the numbers of an input are and how they lie, whatever its file was called."""
+    return msgspec.structs.replace(plain(region), name=str(split_input(region.name)[1:]))
 
 
 def find(target: Target, operation: Operation, resume: bool, force: bool) -> Begun | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from tilewise.files.formats import FORMATS, ending_of, extension, format_module,
 from tilewise.files.generated import parse_name
 from tilewise.files.region import Source
 from tilewise.files.regular import guarded, open_regular, refuse_url, require_utf8
-from tilewise.files.slices import NoStackError, Selection
+from tilewise.files.slices import NoStackError, Selection, part_of, rows_needed, taken
 from tilewise.files.style import PLAIN, Style
 
 if TYPE_CHECKING:
@@ -32,10 +33,11 @@ def inspect(
     """The matrix that the user calls `name`: a path, one with a member, or `random:64x64:float64`.
 
     With `most` a text may be taken for its first `most` rows only, which spares counting all of its lines.
-    Of a coloured picture the grey value is taken, or as many `planes` of it as are of use. Of an array with
-    more dimensions the name says which slice is meant, `A.npy[3]`; one with a single dimension is a column,
-    or a row with `lists_are_rows`. `style` says how a text is read. With `each` it is a stack along these
-    axes, of which the first slice is returned; NoStackError where it has too few dimensions.
+    Of a coloured picture the grey value is taken, or as many `planes` of it as are of use, unless the name
+    says which rows and columns are meant, `A.npy[5:9, :3]`. Of an array with more dimensions it says which
+    slice, `A.npy[3]`; one with a single dimension is a column, or a row with `lists_are_rows`. `style` says
+    how a text is read. With `each` it is a stack along these axes, of which the first slice is returned;
+    NoStackError where it has too few dimensions.
 
     Raises UsageError, in one sentence with what was expected, for everything that cannot be read as a matrix.
     """
@@ -46,7 +48,7 @@ def inspect(
         if each:
             raise NoStackError(f"{name} is no stack: numbers that are made by rule have two dimensions")
         fields = {field: getattr(region, field) for field in region.__struct_fields__}
-        return Source(**fields, format="generated")
+        return _ranges_of(Source(**fields, format="generated"), split_input(name)[2])
     require_utf8(name)
     refuse_url(name)
     base, member, part = split_input(name)
@@ -59,23 +61,49 @@ def inspect(
         facts, more = module.FORMAT, dict[str, object]()
         if facts.styled:
             more["style"] = style
+            if part is not None:
+                most = rows_needed(part.split(",")[0])
             if most is not None:  # only counting its lines tells how many there are
                 more["most"] = most
-        if planes != (1,) and facts.picture:
+        if planes != (1,) and facts.picture and part is None:
             more["planes"] = planes
         if each and not facts.sliced:
             raise NoStackError(
                 f"--each makes no sense: {name} is no stack, as a {kind} file has two dimensions only",
                 "omit --each",
             )
-        if part is not None or each:
-            if not facts.sliced:
-                raise UsageError(f"{name} names a slice, but a {kind} file has two dimensions only")
+        if facts.sliced and (part is not None or each):
             more["selection"] = Selection(part, each)
         found: Source = module.inspect(path, name, member, **more)
+    found = _ranges_of(found, part)
     if lists_are_rows and found.part is not None and found.part.is_list:
         return found.turned
     return found
+
+
+def cut(source: Source, rows: str, columns: str, said: Sequence[str], name: str) -> Source:
+    """The part of `source` with the `rows` and `columns` that are `said` so; UsageError where it has none."""
+    high, fewer = taken(rows, source.rows, "row", said[0], name)
+    wide, narrower = taken(columns, source.columns, "column", said[-1], name)
+    part = source.cut(high, wide)
+    note = f"takes rows {high.start}:{high.stop} and columns {wide.start}:{wide.stop}"
+    return msgspec.structs.replace(
+        part,
+        notes=source.notes if part is source else (*source.notes, note),
+        warnings=(*source.warnings, *filter(None, (fewer, narrower))),
+    )
+
+
+def _ranges_of(source: Source, brackets: str | None) -> Source:
+    """The part of `source` that ranges in `brackets` mean; UsageError for numbers where there is no array."""
+    if brackets is None:
+        return source
+    part = source.part or part_of((source.rows, source.columns), source.name, Selection(brackets))
+    if source.part is None and part.index != (None, None):
+        raise UsageError(f"{source.name} names a slice by its number, but a matrix has rows FROM:TO")
+    rows, columns = (*part.ranges, ":")[:2]
+    said = f"[{brackets}]"
+    return cut(source, rows, columns, [said], source.name.removesuffix(said))
 
 
 def _module_of_file(base: str) -> ModuleType:

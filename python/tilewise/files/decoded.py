@@ -43,20 +43,21 @@ def decoded(
     may raise. Raises RunError when the disk is too full, UsageError when the input turns out to be broken;
     no file is left behind then.
     """
-    require_free(folder, source.all_bytes, f"the decoded {source.name}")
+    whole = source.uncut
+    require_free(folder, whole.all_bytes, f"the decoded {source.name}")
     staged, descriptor = _new_file(folder, os.path.basename(source.path), identity, source.name)
     with staged.or_none(), os.fdopen(descriptor, "w+b") as out:
-        apart(lambda: unpack(source, out), source, source.all_bytes, memory, check)
+        apart(lambda: unpack(whole, out), whole, whole.all_bytes, memory, check)
     return Region(
         path=staged.part,
         name=source.name,
-        rows=source.rows,
-        columns=source.columns,
+        rows=whole.rows,
+        columns=whole.columns,
         dtype=source.dtype,
         order=source.order,
-        file_bytes=source.all_bytes,
+        file_bytes=whole.all_bytes,
         steps=source.steps,
-    )
+    ).cut(*source.window)
 
 
 def unpack(source: Source, out: BinaryIO) -> None:

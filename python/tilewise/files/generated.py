@@ -23,7 +23,7 @@ def parse_name(name: str) -> Region | None:
     """The Region a generator's name means, None when `name` is none; UsageError for a wrong one."""
     if not name.startswith("random:"):
         return None
-    parts = name.split(":")[1:]
+    parts = name.partition("[")[0].split(":")[1:]
     if not 1 <= len(parts) <= 3:
         raise UsageError(f"{name} does not name a generated matrix; the form is {_FORM}")
     shape = parse_shape(parts[0], f"{name}: the shape")

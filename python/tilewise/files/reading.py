@@ -50,7 +50,9 @@ def mapped(region: Region) -> Array:
     """
     _require_file(region)
     assert not region.tiles and region.encoding == "binary"
-    return _mapped(region.path, region.offset, (region.rows, region.columns), _stored(region), region.order)
+    whole = region.uncut
+    numbers = _mapped(whole.path, whole.offset, (whole.rows, whole.columns), _stored(whole), whole.order)
+    return numbers[region.window]
 
 
 def rows_of(region: Region, picked: range) -> Iterator[Array]:
@@ -61,7 +63,8 @@ def rows_of(region: Region, picked: range) -> Iterator[Array]:
             yield matrix[row]
         return
     open_tiles: list[tuple[Tile, Array]] = []
-    for row in picked:
+    above, columns = region.window
+    for row in (above.start + each for each in picked):
         # The same tiles serve many rows.
         if (
             not open_tiles
@@ -73,29 +76,38 @@ def rows_of(region: Region, picked: range) -> Iterator[Array]:
                 for tile in region.tiles
                 if tile.rows[0] <= row < tile.rows[1]
             ]
-        line = numpy.empty(region.columns, _stored(region))
+        line = numpy.empty(region.uncut.columns, _stored(region))
         for tile, numbers in open_tiles:
             line[tile.columns[0] : tile.columns[1]] = numbers[row - tile.rows[0]]
-        yield line
+        yield line[columns]
 
 
 def pieces(source: Region, warn: Warn | None = None) -> Iterator[Array]:
-    """Yield all numbers once, as flat arrays of at most 16 MiB, in the order they are stored in.
+    """Yield all numbers once, as flat arrays of at most some 16 MiB, in the order they are stored in.
 
     `warn` hears what those of a text lost.
     """
     _require_file(source)
     if source.encoding == "text":
         yield from numbers_of_text(source, warn=warn)
-    elif source.tiles:
-        for tile in source.tiles:
-            numbers = tile_numbers(source, tile)
+    elif source.tiles or source.whole is not None:
+        for numbers in _parts(source):
             stored = numbers if source.order == "C" else numbers.T
             high = max(1, PIECE // max(1, stored.shape[1] * stored.itemsize))
             for row in range(0, stored.shape[0], high):
                 yield numpy.ravel(stored[row : row + high])
     else:
         yield from _pieces(source.path, source.offset, source.rows * source.columns, source)
+
+
+def _parts(region: Region) -> Iterator[Array]:
+    """The wanted numbers of each tile, or of the one file."""
+    if not region.tiles:
+        yield mapped(region)
+    for tile in region.tiles:
+        ends = zip(region.window, (tile.rows, tile.columns), strict=True)
+        inside = [slice(max(0, cut.start - begin), max(0, cut.stop - begin)) for cut, (begin, _) in ends]
+        yield tile_numbers(region, tile)[tuple(inside)]
 
 
 def _pieces(path: str, offset: int, left: int, region: Region) -> Iterator[Array]:
@@ -112,23 +124,26 @@ def _pieces(path: str, offset: int, left: int, region: Region) -> Iterator[Array
 
 def _parsed(source: Source, folder: str, most: int | None, warn: Warn | None) -> Region:
     """A raw file with the numbers of a text, in the order that the text has them in."""
-    only_top = most is not None and source.order == "C"
+    only_top = (most is not None or source.whole is not None) and source.order == "C"
     if most is not None and only_top:
-        source = msgspec.structs.replace(source, rows=min(most, source.rows))
+        source = source.cut(slice(0, min(most, source.rows)), slice(0, source.columns))
+    whole = source.uncut
+    if only_top:
+        whole = msgspec.structs.replace(whole, rows=source.window[0].stop)
     path = os.path.join(folder, "numbers.raw")
     native = numpy.dtype(source.dtype).newbyteorder("<")
     with open(path, "wb") as out:
-        for piece in numbers_of_text(source, only_top, warn):
+        for piece in numbers_of_text(whole, only_top, warn):
             out.write(piece.astype(native, copy=False).data)
     return Region(
         path=path,
         name=source.name,
-        rows=source.rows,
-        columns=source.columns,
+        rows=whole.rows,
+        columns=whole.columns,
         dtype=source.dtype,
         order=source.order,
-        file_bytes=source.bytes,
-    )
+        file_bytes=whole.bytes,
+    ).cut(*source.window)
 
 
 def _mapped(path: str, offset: int, shape: tuple[int, int], stored: numpy.dtype[Any], order: Any) -> Array:

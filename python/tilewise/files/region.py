@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -82,10 +82,20 @@ class Chunks(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, shape=self.shape[::-1], steps=self.steps[::-1])
 
 
+class Whole(msgspec.Struct, frozen=True):
+    """The `rows` × `columns` matrix of a file, of which a region is the part from `row` and `column` on."""
+
+    rows: int
+    columns: int
+    row: int
+    column: int
+
+
 class Region(msgspec.Struct, frozen=True, kw_only=True):
     """A matrix, as the worker is told about it (`docs/reference/seam.md`).
 
-    `rows` and `columns` are the file's own; `transposed` says that the operation wants the transpose.
+    `rows` and `columns` are those of the file's matrix, or of the part of it that is taken, if there is a
+    `whole`: all else tells of the whole. `transposed` says that the operation wants the transpose.
     `file_bytes` is the size the file must have (-1: do not check). With a `generator` there is no file and
     `path` is empty. With `tiles` there is a file for each, `path` is their folder, and `file_bytes` the size
     of each (-1: it ends with its last number); `fill` is the bytes, in hexadecimal digits, of each number of
@@ -123,6 +133,40 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     generator: str = ""
     seed: int = 0
     steps: list[int] = []
+    whole: Whole | None = None
+
+    @property
+    def window(self) -> tuple[slice, slice]:
+        """Its rows and columns among those of the file's matrix."""
+        row, column = (self.whole.row, self.whole.column) if self.whole else (0, 0)
+        return slice(row, row + self.rows), slice(column, column + self.columns)
+
+    @property
+    def uncut(self) -> Self:
+        """The file's matrix, with all rows and columns."""
+        if self.whole is None:
+            return self
+        return msgspec.structs.replace(self, rows=self.whole.rows, columns=self.whole.columns, whole=None)
+
+    def cut(self, rows: slice, columns: slice) -> Self:
+        """The part with these of its rows and columns."""
+        high, wide = rows.stop - rows.start, columns.stop - columns.start
+        if (high, wide) == (self.rows, self.columns):
+            return self
+        all_, (down, across) = self.uncut, self.window
+        whole = Whole(all_.rows, all_.columns, down.start + rows.start, across.start + columns.start)
+        return msgspec.structs.replace(self, rows=high, columns=wide, whole=whole)
+
+    @property
+    def narrow(self) -> bool:
+        """True if only parts of the stored rows are taken."""
+        return self.columns < self.uncut.columns if self.order == "C" else self.rows < self.uncut.rows
+
+    @property
+    def in_one_piece(self) -> bool:
+        """True if the numbers lie in one file, binary and without gaps, or will do so when decoded."""
+        apart = self.generator or self.tiles or self.chunks or self.narrow
+        return not apart and self.encoding == "binary"
 
     @property
     def line_rule(self) -> LineRule:
@@ -244,8 +288,10 @@ class Source(Region, frozen=True, kw_only=True):
             rows=self.columns,
             columns=self.rows,
             tiles=tiles,
+            whole=self.whole
+            and Whole(self.whole.columns, self.whole.rows, self.whole.column, self.whole.row),
             chunks=self.chunks and self.chunks.turned,
-            notes=tuple(note.replace("column", "row") for note in self.notes),
+            notes=tuple(note.replace("as a column", "as a row") for note in self.notes),
         )
 
     @property
@@ -275,7 +321,7 @@ def are_transposes(left: Region, right: Region) -> bool:
 
 def _by_rows(region: Region) -> Region:
     """View a matrix that lies column by column, whole in one file, as its transpose row by row."""
-    if region.order == "C" or region.tiles or region.chunks is not None or region.encoding != "binary":
+    if region.order == "C" or not region.in_one_piece or region.whole is not None:
         return region
     turned = {"order": "C", "transposed": not region.transposed}
     return msgspec.structs.replace(region, rows=region.columns, columns=region.rows, **turned)

@@ -47,7 +47,7 @@ class ArrayPart(msgspec.Struct, frozen=True):
     """A matrix in an array of `shape`: `index` has a number for each dimension that is fixed, else None.
 
     `first` numbers lie before the matrix, which is `in_one_piece` where nothing lies between its rows. Of a
-    stack it is the first of `slices`.
+    stack it is the first of `slices`. Of its rows, and of its columns, only `ranges` are wanted.
     """
 
     shape: tuple[int, ...]
@@ -58,6 +58,7 @@ class ArrayPart(msgspec.Struct, frozen=True):
     first: int
     in_one_piece: bool
     slices: StackSlices | None = None
+    ranges: tuple[str, ...] = ()
 
     @property
     def is_list(self) -> bool:
@@ -109,14 +110,14 @@ def part_of(
     extents = tuple(int(extent) for extent in shape)
     require_shape(extents, name)
     brackets, axes = (selection.brackets, selection.axes) if selection is not None else (None, ())
-    index: list[int | None] = [None] * len(extents)
-    if brackets is not None:
-        index = _index(brackets, extents, name)
+    index, ranges = _index("..." if brackets is None else brackets, extents, name)
     left = [place for place, fixed in enumerate(index) if fixed is None]
     axes = places_of(axes, left, name) if axes else ()
     places = tuple(left[axis] for axis in axes)
     for place in places:
         index[place] = 0
+        if ranges[place] != ":":
+            raise UsageError(f"{name}: --each takes all slices, but [{brackets}] only some", "write : there")
     whole = [extents[place] for place, fixed in enumerate(index) if fixed is None]
     if axes and len(whole) != 2:
         said = ",".join(map(str, axes))
@@ -138,7 +139,8 @@ def part_of(
     if axes:
         many, steps = (tuple(each[place] for place in places) for each in (extents, strides))
         slices = StackSlices(axes, places, many, steps)
-    return ArrayPart(extents, fortran, tuple(index), rows, columns, first, in_one_piece, slices)
+    wanted = tuple(each for each, fixed in zip(ranges, index, strict=True) if fixed is None)
+    return ArrayPart(extents, fortran, tuple(index), rows, columns, first, in_one_piece, slices, wanted)
 
 
 def where(part: ArrayPart, offset: int, dtype: str, byte_order: str, why: str = "") -> dict[str, Any]:
@@ -268,30 +270,32 @@ def _block(part: ArrayPart, chunks: Sequence[int], itemsize: int) -> tuple[int, 
     return high * max(1, _PANEL // (high * row_bytes)), max(1, part.columns)
 
 
-def _index(brackets: str, shape: tuple[int, ...], name: str) -> list[int | None]:
-    """Parse a number or None for each dimension; what is not named is whole."""
+def _index(brackets: str, shape: tuple[int, ...], name: str) -> tuple[list[int | None], list[str]]:
+    """Parse a number, or None and a range, for each dimension; what is not named is whole."""
     fields = [field.strip() for field in brackets.split(",")]
+    missing = [":"] * (len(shape) - len(fields) + 1)
+    ranges = [each for field in fields for each in (missing if field == "..." else [field])]
     index: list[int | None] = []
-    for field in fields:
-        if field == "...":
-            index += [None] * (len(shape) - len(fields) + 1)
-        elif field == ":":
+    for field in ranges:
+        if ":" in field and _RANGE.fullmatch(field):
             index.append(None)
         elif re.fullmatch(r"-?[0-9]{1,18}", field):
             index.append(int(field))
         else:
             raise UsageError(
-                f"{name}: [{brackets}] is no slice that is read; write a number or : for each dimension"
+                f"{name}: [{brackets}] is no slice that is read; write a number, FROM:TO or : for each axis"
             )
     if len(index) > len(shape) or fields.count("...") > 1:
         raise UsageError(f"{name}: [{brackets}] has more than the array's {plural(len(shape), 'dimension')}")
     index += [None] * (len(shape) - len(index))
+    ranges += [":"] * (len(shape) - len(ranges))
     for place, fixed in enumerate(index):
         if fixed is not None and not -shape[place] <= fixed < shape[place]:
             raise UsageError(
                 f"{name}: there is no {fixed} in dimension {place}, which has {shape[place]}, counted from 0"
             )
-    return [None if fixed is None else fixed % extent for fixed, extent in zip(index, shape, strict=True)]
+    counted = [None if fixed is None else fixed % extent for fixed, extent in zip(index, shape, strict=True)]
+    return counted, ranges
 
 
 def _strides(shape: tuple[int, ...], fortran: bool) -> list[int]:
@@ -484,18 +488,17 @@ def rows_needed(text: str | None) -> int | None:
     return more[0] if more[0] is not None and more[0] > (begin or 0) else None
 
 
-def taken(text: str | None, extent: int, what: str, name: str) -> tuple[int, int, str]:
-    """The first row or column that `text` means, one past the last, and a warning if the matrix has fewer.
+def taken(text: str, extent: int, what: str, said: str, name: str) -> tuple[slice, str]:
+    """The rows or columns that `text` means, and a warning if the matrix `name` has fewer.
 
-    None means all. UsageError where nothing is left of the matrix `name`.
+    `said` is what the user wrote. UsageError where nothing is left.
     """
-    if text is None:
-        return 0, extent, ""
     asked = range_of(text, extent, what)
     begin, end, _ = asked.indices(extent)
-    has = f"{name} has {plural(extent, what)}"
     if begin >= end and extent > 0:
-        raise UsageError(f"--{what}s {text} takes no {what}s: {has}", f"--{what}s FROM:TO, counted from 0")
+        raise UsageError(
+            f"{said} takes no {what}s: {name} has {plural(extent, what)}", "FROM:TO, counted from 0"
+        )
     beyond = any(each is not None and not -extent <= each <= extent for each in (asked.start, asked.stop))
-    said = f"--{what}s {text} takes {plural(end - begin, what)}, from {begin} on: {has}"
-    return begin, end, said if beyond else ""
+    warning = f"{said} takes {plural(end - begin, what)}, from {begin} on: it has {plural(extent, what)}"
+    return slice(begin, max(begin, end)), warning if beyond else ""

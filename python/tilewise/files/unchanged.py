@@ -104,7 +104,7 @@ def _pieces(region: Region) -> list[tuple[str, int, int]]:
         walk = sorted((folder, name) for folder, _, names in os.walk(region.path) for name in names)
         return [(os.path.join(*each), 0, 1 << 62) for each in walk]
     whole = region.encoding != "binary" or bool(region.tiles) or getattr(region, "encoded", False)
-    span = region.span if isinstance(region, Source) else region.bytes
+    span = region.uncut.span if isinstance(region, Source) else region.uncut.bytes
     others: list[str] = []
     if isinstance(region, Source) and region.encoded:
         module = format_module(region.path)

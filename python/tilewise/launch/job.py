@@ -11,7 +11,7 @@ from tilewise.base.journal import JournalPiece
 from tilewise.files.region import Region, Source
 from tilewise.launch import constants
 
-PROTOCOL = 15
+PROTOCOL = 16
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,14 +121,9 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConvertJob(msgspec.Struct, frozen=True, kw_only=True):
-    """Part of its input that a conversion takes: from `row` and `column` on, as much as fills the output.
+    """Options of a conversion: each number is multiplied by `scale`."""
 
-    Each number is multiplied by `scale`, None: stays as it is.
-    """
-
-    row: int = 0
-    column: int = 0
-    scale: float | None = None
+    scale: float
 
 
 class Saved(msgspec.Struct, frozen=True):

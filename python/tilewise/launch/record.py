@@ -79,7 +79,8 @@ class PeakMemory(msgspec.Struct, frozen=True):
 class Matrix(msgspec.Struct, frozen=True):
     """An input or an output as the record names it; a coloured picture has more `planes` than one.
 
-    `shape` has one extent where a file holds a list of numbers, such as singular values, else two.
+    `shape` has one extent where a file holds a list of numbers, such as singular values, else two. Where only
+    a part of the file's matrix is taken, `window` is its rows and columns [begin, end).
     """
 
     path: str
@@ -88,6 +89,7 @@ class Matrix(msgspec.Struct, frozen=True):
     dtype: str
     order: str
     planes: int = 1
+    window: tuple[tuple[int, int], ...] | None = None
 
 
 class RecordSlices(msgspec.Struct, frozen=True):

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
 
 from tilewise.base.declare import Flag, Value
 from tilewise.base.errors import UsageError
 from tilewise.base.units import shape_text
+from tilewise.files import cut
 from tilewise.files.dtypes import ALL, ITEMSIZE, in_memory, is_integer, parse_dtype
 from tilewise.files.formats import MATRIX
 from tilewise.files.region import Source
@@ -127,17 +128,16 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
     def needed_rows(self) -> int | None:
         return rows_needed(self.rows)
 
-    def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
-        from tilewise.files.slices import taken
+    def input(self, name: str, planes: tuple[int, ...] = (1,)) -> Source:
+        rows, columns = self.rows or ":", self.columns or ":"
+        said = f"--rows {rows}", f"--columns {columns}"
+        return cut(super().input(name, planes), rows, columns, said, name)
 
+    def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
         assert target is not None
-        a = inputs[0]
-        first_row, end_row, *fewer = taken(self.rows, a.rows, "row", a.name)
-        first_column, end_column, narrower = taken(self.columns, a.columns, "column", a.name)
-        cut = Window((first_row, end_row), (first_column, end_column))
-        plan = plan_convert(Task(self, [a], target, facts, joined), cut, self.scale)
+        plan = plan_convert(Task(self, inputs, target, facts, joined), self.scale)
         source = plan.job.inputs[0]  # as planned: of a text, wide integers are read as such
-        warnings = [warning for warning in (*fewer, narrower) if warning]
+        warnings = []
         if is_integer(plan.dtype) and (self.scale is not None or not is_integer(source.dtype)):
             how = "float→integer" if self.scale is None else f"--scale {self.scale:g}"
             warnings.append(
@@ -156,30 +156,14 @@ _WORK = {"generate": 100, "text": 100, "chunks": 50, "binary": 10}  # multiply-a
 _WIDE_INTEGERS = ("int64", "uint64")  # of a text, these are not read by way of float64
 
 
-class Window(NamedTuple):
-    """A part of a matrix: from one row or column up to, not with, another."""
-
-    rows: tuple[int, int]
-    columns: tuple[int, int]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns of the part."""
-        return self.rows[1] - self.rows[0], self.columns[1] - self.columns[0]
-
-
-def plan_convert(
-    task: Task[Convert] | Task[Generate], cut: Window | None = None, scale: float | None = None
-) -> Plan:
+def plan_convert(task: Task[Convert] | Task[Generate], scale: float | None = None) -> Plan:
     """The plan for writing the input, which may make its numbers by rule; UsageError for what cannot be.
 
-    Of a `cut` only that is taken; with a `scale` whole numbers become float64, unless another type is wanted.
+    With a `scale` whole numbers become float64, unless another type is wanted.
     """
     options, target, source, why = task.options, task.target, task.source, task.why
     command = options.command
-    cut = cut or Window((0, source.rows), (0, source.columns))
-    rows, columns = cut.shape
-    narrow = columns < source.columns
+    rows, columns = source.rows, source.columns
     unscaled = source.dtype if scale is None or not is_integer(source.dtype) else "float64"
     dtype = options.dtype or unscaled
     if target is not None:
@@ -193,19 +177,14 @@ def plan_convert(
     ):
         source = msgspec.structs.replace(source, dtype=dtype)
         task.inputs = [source]
-    differs = scale is not None or (rows, columns) != (source.rows, source.columns)
-    if (rows, columns) != (source.rows, source.columns):
-        why.append(f"takes rows {_range(cut.rows)} and columns {_range(cut.columns)}")
     if scale is not None:
         why.append(f"multiplies by {scale!r} in {wide_of(source.dtype)}, then rounds to {dtype}")
     kind = "generate" if command == "generate" else source.encoding
-    work = float(rows) * (source.columns if kind == "text" else columns) * _WORK[kind]
+    work = float(rows) * (source.uncut.columns if kind == "text" else columns) * _WORK[kind]
     spread = rule.spread(task, work)
     ranks = spread.ranks
     shape, _ = grid.choose(command, ranks, options.grid or (ranks, 1), rows, columns)
     ways = io.fitting(task)
-    if rows < source.rows if source.order == "F" else narrow:
-        ways = io.of_parts(task, ways)
     variant = variant_of(options, spread, ways, shape)
     turned = order != source.order and not source.generator
     band = band_bytes(spread.on_node, options.memory, buffers=3, beside=need.unpacking([source], variant))
@@ -219,7 +198,7 @@ def plan_convert(
     changed = dtype != source.dtype or source.byte_order != sys.byteorder or scale is not None
     # A matrix smaller than its bands needs no more than itself.
     share = -(-max(rows, 1) * max(columns, 1) // ranks) * ITEMSIZE[dtype]
-    lines = need.whole_lines(source) if narrow and source.encoding == "text" else 0
+    lines = need.whole_lines(source) if source.narrow and source.encoding == "text" else 0
     required = convert_need(min(band, 2 * share), 1 + turned + changed, variant, spread.on_node, lines)
     if options.verify == "auto" and command == "convert":
         why.append("not read back: that would take more than 5 % of the time; --verify fast forces it")
@@ -235,9 +214,7 @@ def plan_convert(
             "verify": "fast" if reads_back else "off",
             "read_back": reads_back,
             "band_bytes": max(band, ITEMSIZE[dtype]),
-            "convert": job.ConvertJob(row=cut.rows[0], column=cut.columns[0], scale=scale)
-            if differs
-            else None,
+            "convert": None if scale is None else job.ConvertJob(scale=scale),
         },
         shape=(rows, columns),
         dtype=dtype,
@@ -249,10 +226,6 @@ def plan_convert(
 def wide_of(dtype: str) -> str:
     """The type in which numbers of `dtype` are scaled."""
     return "complex128" if dtype.startswith("complex") else "float64"
-
-
-def _range(ends: tuple[int, int]) -> str:
-    return f"{ends[0]}:{ends[1]}"
 
 
 def band_bytes(on_node: int, cap: int | None, buffers: int, beside: int = 0) -> int:
@@ -280,15 +253,13 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
     use = Use(variant, plan.spread)
     turned = plan.order != source.order and not source.generator
     changed = plan.dtype != source.dtype or job.convert is not None
-    rows, columns = plan.shape
-    share = rows * columns / max(1, source.rows * source.columns)
-    compute: list[Part] = [use.shared_out("turn", 2 * source.bytes * share)] if turned else []
+    compute: list[Part] = [use.shared_out("turn", 2 * source.bytes)] if turned else []
     output = writing(plan, target, use)
     if changed:
-        output.append(use.shared_out("copy", 2 * source.bytes * share))
+        output.append(use.shared_out("copy", 2 * source.bytes))
     return Cost(
         phases={
-            "input": reading(source, variant.read, use, times=share, fresh=False),
+            "input": reading(source, variant.read, use, fresh=False),
             "compute": compute,
             "output": output,
             "verify": verifying([], source.bytes, target, use) if job.verify == "fast" else [],

@@ -308,7 +308,8 @@ def reading(
         return [use.shared_out("generate", size), *pages]
     if region.encoding == "text":
         end = region.file_bytes if region.text_end < 0 else region.text_end
-        return [use.shared_out("parse", max(0, end) * times), *_spread_out(use, size, way), *pages]
+        share = times * region.bytes / max(1, region.uncut.bytes)
+        return [use.shared_out("parse", max(0, end) * share), *_spread_out(use, size, way), *pages]
     if region.chunks is not None:
         return [use.shared_out("unpack", size), *_spread_out(use, size, "two_phase"), *pages]
     cold = way == "uncached" or is_cold(region, use)

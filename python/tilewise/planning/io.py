@@ -107,24 +107,24 @@ def fitting(task: Task[Any]) -> tuple[str, str]:
         wanted = "positioned" if choice in (None, "per_rank") else choice
         return "two_phase" if parsed and wanted not in ("root", "root_collective") else wanted
 
+    read = choices.io.read or _of_parts(task, files)
     all_tiles = bool(files) and all(region.tiles for region in files)
     parsed = bool(files) and all(region.encoding != "binary" for region in files)
-    return side(choices.io.read, all_tiles, parsed), side(choices.io.write, to_tiles, to_text)
+    return side(read, all_tiles, parsed), side(choices.io.write, to_tiles, to_text)
 
 
-def of_parts(task: Task[Any], ways: tuple[str, str]) -> tuple[str, str]:
-    """`ways` where only parts of the stored rows are read, and the user leaves it open.
+def _of_parts(task: Task[Any], files: Sequence[Region]) -> str | None:
+    """How to read where only parts of the stored rows are wanted; None where that makes no difference.
 
     A call for each row costs more than the bytes between them where rows are short.
     """
-    source = task.source
-    stored_columns = source.rows if source.order == "F" else source.columns
-    short = stored_columns * ITEMSIZE[source.dtype] < SHORT_ROW
-    if task.options.io.read is not None or ways[0] != "positioned" or source.generator or not short:
-        return ways
-    read = "mapped" if not is_encoded(source) and storage.is_local(source.path) else "sieve"
+    plain = [region.uncut for region in files if region.narrow and region.uncut.in_one_piece]
+    rows = [(each.rows if each.order == "F" else each.columns) * ITEMSIZE[each.dtype] for each in plain]
+    if not rows or max(rows) >= SHORT_ROW:
+        return None
+    read = "sieve" if any(is_encoded(each) or not storage.is_local(each.path) for each in plain) else "mapped"
     task.why.append(f"read {read}: parts of many short rows")
-    return read, ways[1]
+    return read
 
 
 def of_streams(task: Task[Any], variant: Variant, room: int) -> Variant:
@@ -149,7 +149,7 @@ def of_streams(task: Task[Any], variant: Variant, room: int) -> Variant:
 def are_plain(regions: Sequence[Region]) -> bool:
     """True if the numbers of each lie in one file as bytes, or are made."""
     files = [region for region in regions if not region.generator]
-    return all(region.encoding == "binary" and not region.tiles and not region.chunks for region in files)
+    return all(region.in_one_piece for region in files)
 
 
 def hints(variant: Variant, given: dict[str, str]) -> dict[str, str]:
@@ -160,9 +160,7 @@ def hints(variant: Variant, given: dict[str, str]) -> dict[str, str]:
 def in_place(region: Region, dtype: str) -> bool:
     """True if a region's numbers can be computed with as they lie in the file."""
     return (
-        not region.generator
-        and not region.tiles
-        and region.encoding == "binary"
+        region.in_one_piece
         and region.dtype == dtype
         and region.byte_order == sys.byteorder
         and region.rows * region.columns > 0

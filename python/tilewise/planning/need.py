@@ -74,7 +74,7 @@ def whole_lines(region: Region) -> int:
     if region.encoding != "text":
         return 0
     numbers, item = longest_line(region), ITEMSIZE[region.dtype]
-    lines = max(1, region.rows * region.columns // max(1, numbers))
+    lines = max(1, region.uncut.rows * region.uncut.columns // max(1, numbers))
     end = region.file_bytes if region.text_end < 0 else region.text_end
     return parsed(numbers, item, end // lines)
 

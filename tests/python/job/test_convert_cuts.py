@@ -100,10 +100,9 @@ def test_every_input(tilewise: Tilewise, done: Done, kind: str, ranks: int) -> N
     assert numpy.array_equal(result, expected * (1 / 255)) and result.shape == expected.shape
     # Of a text no more lines are counted than there is need for.
     top = rows_needed(rows) if name.endswith((".csv", ".tsv", ".txt")) else None
-    assert record["inputs"][0]["shape"] == [min(top or 29, 29), 23]
-    assert record["outputs"][0]["shape"] == list(expected.shape)
-    first = picked(rows, 29).indices(29)[0], picked(columns, 23).indices(23)[0]
-    assert (record["result"]["first_row"], record["result"]["first_column"]) == first
+    assert record["inputs"][0]["shape"] == record["outputs"][0]["shape"] == list(expected.shape)
+    ends = [list(picked(*each).indices(each[1])[:2]) for each in ((rows, top or 29), (columns, 23))]
+    assert record["inputs"][0]["window"] == ends
     assert record["result"]["scale"] == 1 / 255 and record["verification"]["passed"]
     done(name, "-o", "B.csv", *how)
     assert numpy.array_equal(numpy.loadtxt(tilewise.folder / "B.csv", delimiter=",", ndmin=2), expected)
@@ -156,7 +155,7 @@ def test_many_bands(tilewise: Tilewise, done: Done) -> None:
     assert numpy.array_equal(
         numpy.load(tilewise.folder / "C.npy"), numpy.load(tilewise.folder / "D.npy")[:, 33:77]
     )
-    assert generated["result"]["first_column"] == 33
+    assert generated["inputs"][0]["window"] == [[0, 500], [33, 77]]
 
 
 @pytest.mark.parametrize(
@@ -233,6 +232,6 @@ def test_requests_that_make_no_sense(tilewise: Tilewise, done: Done) -> None:
     assert "cannot hold float64" in message
     assert tilewise.files() == {"A.npy", "E.npy"}
     record = done("A.npy", "-o", "B.npy", "--rows", "15:99")
-    assert "--rows 15:99 takes 5 rows, from 15 on: A.npy has 20 rows" in record["warnings"]
+    assert "A.npy: --rows 15:99 takes 5 rows, from 15 on: it has 20 rows" in record["warnings"]
     done("E.npy", "-o", "B.npy", "--columns", "3:5", "--force")
     assert numpy.load(tilewise.folder / "B.npy").shape == (0, 2)

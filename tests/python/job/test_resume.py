@@ -174,6 +174,24 @@ def test_it_goes_on_by_itself(tilewise: Tilewise, turned: Any) -> None:
     assert_array_equal(numpy.load(tilewise.folder / "C.npy"), turned)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "rows"),
+    [("A.npy[:2000]", "A.npy[100:]", slice(2000)), ("G.npy[:,0]", "G.npy[:,1]", slice(None))],
+)
+def test_another_part_is_another_job(
+    tilewise: Tilewise, product: Any, first: str, second: str, rows: slice
+) -> None:
+    """Also where the parts are copied before they are read."""
+    a = numpy.load(tilewise.folder / "A.npy")
+    numpy.save(tilewise.folder / "G.npy", numpy.stack([a, -a], 1))
+    words = ("B.npy", "-o", "C.npy", "-t", 1, "-n", 1, "--memory", MEMORY[1])
+    killed(tilewise, "multiply", first, *words, fault="kill:0:output*6")
+    other = one_message(tilewise("multiply", second, *words, "--resume"), 2)
+    assert "is of another job: the inputs were others" in other
+    assert tilewise("multiply", first, *words, "--resume", "-q").returncode == 0
+    assert_allclose(numpy.load(tilewise.folder / "C.npy"), product[rows], atol=1e-9)
+
+
 def test_what_lies_there_is_refused_without_a_word(tilewise: Tilewise, product: Any) -> None:
     words = (*PRODUCT, "-n", 1, "--memory", MEMORY[1])
     killed(tilewise, *words, fault="kill:0:output*6")

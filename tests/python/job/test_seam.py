@@ -187,3 +187,14 @@ def test_an_unknown_name_is_an_error_wherever_it_stands(tilewise: Tilewise, comm
         errors = [event for event in said if event["event"] == "error"]
         assert [event["kind"] for event in errors] == ["usage"], (name, said)
         assert "unknown" in errors[0]["message"] and "'qrx'" in errors[0]["message"], (name, said)
+
+
+@pytest.mark.parametrize("wrong", [{"row": -1}, {"row": 7}, {"column": 3}, {"columns": 3, "column": 0}])
+def test_a_part_outside_of_its_matrix_is_refused(tilewise: Tilewise, wrong: dict[str, int]) -> None:
+    """Ranks would read what lies elsewhere."""
+    program = worker.find()
+    assert program is not None
+    told = json.loads(encode(_jobs()["norm"]))
+    told["inputs"][0]["whole"] = {"rows": 10, "columns": 6, "row": 6, "column": 2} | wrong
+    ended = tilewise.run([program], input=json.dumps(told), timeout=60)
+    assert "a part outside of its matrix" in ended.stdout

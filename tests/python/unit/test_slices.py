@@ -89,10 +89,11 @@ def test_one_dimension_is_a_column(tmp_path: Path, name: str) -> None:
         ("c.npy[0,-4]", "there is no -4 in dimension 1, which has 3", ""),
         ("c.npy[0,0,0]", "is a single number", "write :"),
         ("c.npy[0,0,0,0]", "more than the array's 3 dimensions", ""),
-        ("c.npy[x]", "is no slice that is read; write a number or : for each dimension", ""),
-        ("c.npy[1:2]", "is no slice that is read", ""),
+        ("c.npy[x]", "is no slice that is read; write a number, FROM:TO or : for each axis", ""),
+        ("c.npy[1:2:1]", "is no slice that is read", ""),
+        ("c.npy[1:2]", "has 3 dimensions of (4, 3, 5)", "c.npy[0]"),
         ("c.npy[]", "is no slice that is read", ""),
-        ("a.csv[0]", "a .csv file has two dimensions only", ""),
+        ("a.csv[0]", "names a slice by its number, but a matrix has rows FROM:TO", ""),
     ],
 )
 def test_what_names_no_matrix(tmp_path: Path, name: str, said: str, advice: str) -> None:

@@ -160,8 +160,8 @@ def format_module(path: str) -> ModuleType:
 
 
 def format_of(name: str) -> Format:
-    """The facts of the format of a matrix's name, its member aside; UsageError for an unknown extension."""
-    facts: Format = format_module(split_name(name)[0]).FORMAT
+    """The facts of the format of the file that a matrix's name begins with; UsageError for an unknown one."""
+    facts: Format = format_module(split_input(name)[0]).FORMAT
     return facts
 
 
@@ -184,13 +184,14 @@ def split_name(name: str) -> tuple[str, str]:
 def split_input(name: str) -> tuple[str, str, str | None]:
     """Path, member and slice of an input's name such as `file.h5:/x[3]`; no slice is None.
 
-    The number of a page may stand in brackets too.
+    The number of a page may stand in brackets too, alone.
     """
     found = _SLICE.fullmatch(name)
     if found is None or os.path.lexists(name):
         return *split_name(name), None
     base, member = split_name(found["name"])
-    if not member and ending_of(base) in FORMATS and format_module(base).FORMAT.member == "page":
+    paged = not member and found["slice"].strip("- ").isdecimal() and ending_of(base) in FORMATS
+    if paged and format_module(base).FORMAT.member == "page":
         return base, found["slice"], None
     return base, member, found["slice"]
 

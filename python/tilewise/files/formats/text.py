@@ -10,7 +10,7 @@ from tilewise.base.errors import UsageError
 from tilewise.base.units import shape_text
 from tilewise.files.checks import numbers_bytes, printable
 from tilewise.files.dtypes import ALL
-from tilewise.files.formats import Format
+from tilewise.files.formats import Format, ending_of, split_input
 from tilewise.files.formats.table import names_of_new
 from tilewise.files.formats.text_columns import (
     SHOWN_WORDS,
@@ -291,7 +291,7 @@ def create(new: New) -> Region:
 
 
 def _kind(name: str) -> str:
-    return os.path.splitext(name)[1].lower()
+    return ending_of(split_input(name)[0])
 
 
 def _usual(path: str, line: TextLine) -> str:

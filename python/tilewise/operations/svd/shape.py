@@ -97,8 +97,7 @@ def panels_of_input(source: Region, dtype: str, variant: Variant, vectors: int, 
     Where A is one binary file that each rank reads for itself, across what is longer; else rows as stored.
     """
     rows, columns = source.shape if source.order == "C" else source.shape[::-1]
-    plain = not source.tiles and not source.generator and source.encoding == "binary"
-    together = not plain or variant.read not in ("mapped", "positioned")
+    together = not source.in_one_piece or variant.read not in ("mapped", "positioned")
     if not together and rows < columns and rows <= sizes().most_pieces:
         return _cut((columns, rows), True, source.dtype, dtype, variant, vectors, room, False)
     return _cut((rows, columns), False, source.dtype, dtype, variant, vectors, room, together)

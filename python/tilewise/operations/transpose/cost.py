@@ -72,9 +72,7 @@ class TransposeFiles(Files, frozen=True, kw_only=True):
     @property
     def plain(self) -> bool:
         """True if numbers are turned from one binary file into another."""
-        source = self.source
-        binary = not source.generator and not source.tiles and source.encoding == "binary"
-        return self.turned and binary and self.kind.one_array
+        return self.turned and self.source.in_one_piece and self.kind.one_array
 
     @property
     def swapped(self) -> bool:
