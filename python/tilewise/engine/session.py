@@ -350,7 +350,8 @@ def _clean(output: JobOutput, side: list[SideFile], error: BaseException, caught
         for one in output.claims:
             one.spoilt = True
     staying = claim.kept(output.claims)
-    said = claim.verdict(output.claims) if claim.named(output.claims) or staying else ""
+    halted = staying and isinstance(error, Interrupted)  # who else would say that nothing was written
+    said = claim.verdict(output.claims) if claim.named(output.claims) or halted else ""
     left = output.discard()
     if not isinstance(error, TilewiseError):
         return

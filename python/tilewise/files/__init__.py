@@ -15,7 +15,7 @@ from tilewise.files.formats import FORMATS, ending_of, extension, format_module,
 from tilewise.files.generated import parse_name
 from tilewise.files.region import Source
 from tilewise.files.regular import guarded, open_regular, refuse_url, require_utf8
-from tilewise.files.slices import NoStackError, Selection, part_of, rows_needed, taken
+from tilewise.files.slices import NoStackError, Selection, Wanted, part_of, rows_needed, taken
 from tilewise.files.style import PLAIN, Style
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def inspect(
     lists_are_rows: bool = False,
     style: Style = PLAIN,
     each: tuple[int, ...] = (),
+    columns: str = ":",
 ) -> Source:
     """The matrix that the user calls `name`: a path, one with a member, or `random:64x64:float64`.
 
@@ -36,8 +37,9 @@ def inspect(
     Of a coloured picture the grey value is taken, or as many `planes` of it as are of use, unless the name
     says which rows and columns are meant, `A.npy[5:9, :3]`. Of an array with more dimensions it says which
     slice, `A.npy[3]`; one with a single dimension is a column, or a row with `lists_are_rows`. `style` says
-    how a text is read. With `each` it is a stack along these axes, of which the first slice is returned;
-    NoStackError where it has too few dimensions.
+    how a text is read, of which only a range of `columns` is taken: others may hold words. With `each` it is
+    a stack along these axes, of which the first slice is returned; NoStackError where it has too few
+    dimensions.
 
     Raises UsageError, in one sentence with what was expected, for everything that cannot be read as a matrix.
     """
@@ -62,7 +64,12 @@ def inspect(
         if facts.styled:
             more["style"] = style
             if part is not None:
-                most = rows_needed(part.split(",")[0])
+                rows, _, across = part.partition(",")
+                most = rows_needed(rows)
+                if ":" in across and "," not in across:
+                    more["columns"], part = Wanted(across.strip(), f"[{part}]"), rows
+            if columns != ":" and "columns" not in more:
+                more["columns"], columns = Wanted(columns, f"--columns {columns}"), ":"
             if most is not None:  # only counting its lines tells how many there are
                 more["most"] = most
         if planes != (1,) and facts.picture and part is None:
@@ -76,6 +83,8 @@ def inspect(
             more["selection"] = Selection(part, each)
         found: Source = module.inspect(path, name, member, **more)
     found = _ranges_of(found, part)
+    if facts.styled and columns != ":":
+        found = cut(found, ":", columns, [f"--columns {columns}"], name)
     if lists_are_rows and found.part is not None and found.part.is_list:
         return found.turned
     return found
@@ -90,6 +99,7 @@ def cut(source: Source, rows: str, columns: str, said: Sequence[str], name: str)
     return msgspec.structs.replace(
         part,
         notes=source.notes if part is source else (*source.notes, note),
+        names=source.names[wide],
         warnings=(*source.warnings, *filter(None, (fewer, narrower))),
     )
 

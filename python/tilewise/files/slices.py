@@ -16,7 +16,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 
 import msgspec
 
@@ -486,6 +486,13 @@ def rows_needed(text: str | None) -> int | None:
     if not more:
         return None if begin is None else begin + 1
     return more[0] if more[0] is not None and more[0] > (begin or 0) else None
+
+
+class Wanted(NamedTuple):
+    """A range of columns, and what the user wrote for it."""
+
+    text: str
+    said: str
 
 
 def taken(text: str, extent: int, what: str, said: str, name: str) -> tuple[slice, str]:

@@ -16,7 +16,7 @@ from tilewise.base.errors import UsageError
 from tilewise.base.units import shape_text
 from tilewise.files import cut
 from tilewise.files.dtypes import ALL, ITEMSIZE, in_memory, is_integer, parse_dtype
-from tilewise.files.formats import MATRIX
+from tilewise.files.formats import MATRIX, format_name, format_of
 from tilewise.files.region import Source
 from tilewise.files.slices import parse_range, rows_needed
 from tilewise.files.target import Target, check_holds
@@ -128,10 +128,15 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
     def needed_rows(self) -> int | None:
         return rows_needed(self.rows)
 
+    @property
+    def wanted_columns(self) -> str:
+        return self.columns or ":"
+
     def input(self, name: str, planes: tuple[int, ...] = (1,)) -> Source:
-        rows, columns = self.rows or ":", self.columns or ":"
-        said = f"--rows {rows}", f"--columns {columns}"
-        return cut(super().input(name, planes), rows, columns, said, name)
+        source, rows, columns = super().input(name, planes), self.rows or ":", self.wanted_columns
+        if format_name(name) != "generated" and format_of(name).styled:  # which has taken them
+            columns = ":"
+        return cut(source, rows, columns, [f"--rows {rows}", f"--columns {columns}"], name)
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
         assert target is not None
@@ -143,7 +148,7 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
             warnings.append(
                 f"{how} truncates fractions: {source.name} is {source.dtype}, {target.name} gets {plan.dtype}"
             )
-        names = a.names[first_column:end_column] if isinstance(a, Source) else ()
+        names = source.names if isinstance(source, Source) else ()
         return msgspec.structs.replace(plan, warnings=[*warnings, *plan.warnings], names=names)
 
 

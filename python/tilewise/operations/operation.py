@@ -180,12 +180,19 @@ class OfOneInput(Operation, frozen=True, kw_only=True):
     def input(self, name: str, planes: tuple[int, ...] = (1,)) -> Source:
         """The matrix `name`, or the first slice of a stack; UsageError for what is neither."""
         as_rows = self.as_ == "row"
-        return files.inspect(name, self.needed_rows, planes, as_rows, self.read_style, self.each)
+        return files.inspect(
+            name, self.needed_rows, planes, as_rows, self.read_style, self.each, self.wanted_columns
+        )
 
     @property
     def needed_rows(self) -> int | None:
         """So many rows from the top are all that is needed; None where all are."""
         return None
+
+    @property
+    def wanted_columns(self) -> str:
+        """A range of the columns that are wanted."""
+        return ":"
 
     def inspect(self) -> Inputs:
         return [self.input(self.a)]

@@ -283,6 +283,8 @@ def test_names_of_columns_go_through(tilewise: Tilewise, inside: InProcess) -> N
         ("A.csv:b,a", "twice, or not in the sequence of the file\n  try: A.csv:a,b"),
         ("A.csv:a,a", "twice"),
         ("A.csv:when", "'now' in line 2, column 3 (when)"),
+        ("A.csv[:,3:]", "[:,3:] takes no columns: A.csv has 3 columns"),
+        ("A.csv:a,b[:,2:]", "[:,2:] takes no columns: A.csv has 2 columns"),
         ("A.csv:4", "has no column 4"),
         ("B.csv:4", "has no column 4"),
     ],
@@ -291,6 +293,32 @@ def test_columns_that_cannot_be_taken(tilewise: Tilewise, inside: InProcess, nam
     (tilewise.folder / "A.csv").write_text("a,b,when\n1,2,now\n")
     (tilewise.folder / "B.csv").write_text("1,2,3\n")
     assert said in one_message(inside("convert", name, "-o", "C.npy"), 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "wanted"),
+    [
+        ("A.csv[:,1:]", (), [[1, 2, 3], [4, 5, 6]]),
+        ("A.csv[1:,2:3]", (), [[5]]),
+        ("A.csv", ("--columns", "1:3"), [[1, 2], [4, 5]]),
+        ("A.csv", ("--columns", "-1", "--rows", "0"), [[3]]),
+        ("A.csv:x,z[:,1:]", (), [[3], [6]]),
+        ("B.csv", ("--columns", ":2"), [[1, 2], [4, 5]]),
+        ("B.csv[:,1:]", ("--columns", "1:"), [[3], [6]]),
+        ("B.csv[:,1:]", ("--index", "keep"), [[1, 2, 3], [4, 5, 6]]),
+        ("C.csv[:,1:]", (), [[1, 2, 3], [4, 5, 6]]),
+        ("C.csv", ("--columns", "2:"), [[2, 3], [5, 6]]),
+    ],
+)
+def test_ranges_of_columns_pass_over_words(
+    tilewise: Tilewise, inside: InProcess, name: str, words: tuple[str, ...], wanted: list[list[float]]
+) -> None:
+    (tilewise.folder / "A.csv").write_text("label,x,y,z\na,1,2,3\nb,4,5,6\n")
+    (tilewise.folder / "B.csv").write_text(",x,y,z\n7,1,2,3\n8,4,5,6\n")
+    (tilewise.folder / "C.csv").write_text("a,1,2,3\nb,4,5,6\n")
+    ended = inside("convert", name, "-o", "out.npy", "-n", 2, *words)
+    assert ended.returncode == 0, ended.stderr
+    assert numpy.array_equal(numpy.load(tilewise.folder / "out.npy"), wanted)
 
 
 def test_info_lists_the_columns_of_a_table(tilewise: Tilewise, inside: InProcess) -> None:

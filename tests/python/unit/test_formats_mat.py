@@ -189,7 +189,7 @@ def test_what_is_no_matrix_is_refused_by_name(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="no variable gone; its variables are .*x, y, flags"):
             files.inspect(f"{path}:gone")
     scipy.io.savemat(tmp_path / "empty.mat", {})
-    with pytest.raises(UsageError, match="no variable gone; it holds no matrix"):
+    with pytest.raises(UsageError, match="no variable gone; it holds no variable of numbers"):
         files.inspect(f"{tmp_path}/empty.mat:gone")
 
 

@@ -34,6 +34,7 @@ from tilewise.files.formats.text_style import FieldMarks, dtype_of, reading_of, 
 from tilewise.files.headed import put_head
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
+from tilewise.files.slices import Wanted, taken
 from tilewise.files.style import PLAIN, LineRule, Style
 
 if TYPE_CHECKING:
@@ -63,13 +64,20 @@ class _Try(NamedTuple):
     skipped: int
 
 
-def inspect(path: str, name: str, member: str, most: int | None = None, style: Style = PLAIN) -> Source:
+def inspect(
+    path: str,
+    name: str,
+    member: str,
+    most: int | None = None,
+    style: Style = PLAIN,
+    columns: Wanted | None = None,
+) -> Source:
     """The matrix at `path`: columns from its first line, rows by counting lines, numbers not yet checked.
 
-    `member` names columns, `x,y`, or says their places. Unless `style` counts the header rows, a first line
-    of names above numbers is left out with a warning, and refused where the names may be numbers; so is a
-    first column whose name is empty. A first line with two whole numbers that fit the rest exactly is a
-    header of rows and columns. Where both readings are possible
+    `member` names columns, `x,y`, or says their places; of these only a range is wanted with `columns`.
+    Unless `style` counts the header rows, a first line of names above numbers is left out with a warning, and
+    refused where the names may be numbers; so is a first column whose name is empty. A first line with two
+    whole numbers that fit the rest exactly is a header of rows and columns. Where both readings are possible
     (two columns) it is taken as numbers, as numpy.loadtxt does, and a warning says so.
     With `most` lines are counted only so far, unless the first one may be a header: the matrix then is the
     top of the whole one, of `most` rows where there are that many.
@@ -77,7 +85,7 @@ def inspect(path: str, name: str, member: str, most: int | None = None, style: S
     file, size = open_regular(path, name)
     notes: list[str] = []
     with file:
-        lines, found, table, warnings = _begun(file, name, member, size, style)
+        lines, found, table, warnings = _begun(file, name, member, size, style, columns)
         reading, begin, second = found.reading, lines[0], lines[1] if len(lines) > 1 else None
         pair = _shape_in(begin, style) if second and style.header_rows is None and not table else None
         rule = LineRule(reading.separator == "\t" and bool(style.missing), not found.taken)
@@ -115,16 +123,20 @@ def inspect(path: str, name: str, member: str, most: int | None = None, style: S
         notes.append("its decimal mark is a comma")
     rows = rows if most is None else min(rows, most)
     fields = begin.fields(reading.separator)
-    columns = len(found.taken) or fields
+    width = len(found.taken) or fields
     dtype = dtype_of(begin, reading, found.taken)
-    numbers_bytes(rows, columns, dtype, name)
+    numbers_bytes(rows, width, dtype, name)
     _check_words(style, reading, name)
-    return Source(
+    if columns is not None and table:
+        span, narrower = taken(columns.text, found.total, "column", columns.said, name)
+        notes.append(f"takes columns {span.start}:{span.stop}")
+        warnings = (*warnings, *filter(None, [narrower]))
+    source = Source(
         path=path,
         name=name,
         offset=begin.begin,
         rows=rows,
-        columns=columns,
+        columns=width,
         dtype=dtype,
         encoding="text",
         separator=reading.separator,
@@ -140,11 +152,16 @@ def inspect(path: str, name: str, member: str, most: int | None = None, style: S
         notes=tuple(notes),
         warnings=warnings,
     )
+    if columns is None or table:
+        return source
+    from tilewise.files import cut
+
+    return cut(source, ":", columns.text, [columns.said], name.removesuffix(columns.said))
 
 
-def _begun(file: BinaryIO, name: str, member: str, size: int, style: Style) -> _Begun:
+def _begun(file: BinaryIO, name: str, member: str, size: int, style: Style, columns: Wanted | None) -> _Begun:
     """Looks at the first lines: how they are read, and which of their fields are columns; UsageError."""
-    base = name.removesuffix(f":{member}")
+    base = split_input(name)[0]
     tabs = "\t" in (style.separator or _SEPARATORS[_kind(base)]) and bool(style.missing)
     check_encoding(file.read(64), name)
     file.seek(0)
@@ -167,10 +184,10 @@ def _begun(file: BinaryIO, name: str, member: str, size: int, style: Style) -> _
             file.seek(lines[0].begin)
             head = without_comment(whole_line(file)[0])
             tries.append(_Try(head, file.tell(), lines[0].number))
-    if member or style.index == "drop":
+    if member or style.index == "drop" or (reading is None and columns is not None):
         tries.append(_Try(None, lines[0].begin, lines[0].number - 1))
     try:
-        found = _table(file, name, member, tries, LineRule(tabs), style)
+        found = _table(file, name, member, tries, LineRule(tabs), style, columns)
     except UsageError:
         if reading is None or member or style.index:
             raise
@@ -192,20 +209,28 @@ def _begun(file: BinaryIO, name: str, member: str, size: int, style: Style) -> _
 
 
 def _table(
-    file: BinaryIO, name: str, member: str, tries: list[_Try], rule: LineRule, style: Style
+    file: BinaryIO,
+    name: str,
+    member: str,
+    tries: list[_Try],
+    rule: LineRule,
+    style: Style,
+    columns: Wanted | None,
 ) -> _Begun | None:
     """The first of `tries` that makes a table; where only some fields are taken, no line is a comment.
 
     Raises UsageError where one has names, but not numbers in all columns that are wanted.
     """
-    refusal, base = None, name.removesuffix(f":{member}")
+    refusal, base = None, split_input(name)[0]
     for each in tries:
         for comments in (True, False):
             file.seek(each.begin)
             body = _looked_at(file, rule._replace(comments=comments), style, each.skipped)
             try:
                 table = (
-                    columns_of(each.head, body, _usual(base, body[0]), style, base, member) if body else None
+                    columns_of(each.head, body, _usual(base, body[0]), style, base, member, columns)
+                    if body
+                    else None
                 )
             except UsageError as error:
                 refusal = refusal or error

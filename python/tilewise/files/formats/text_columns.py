@@ -25,6 +25,7 @@ from tilewise.files.formats.text_style import (
     readings,
     tokens,
 )
+from tilewise.files.slices import Wanted, range_of, taken
 from tilewise.files.style import Style
 
 _TRIED = 1000  # fields of a line that are looked at for what is wrong
@@ -36,13 +37,15 @@ class TextColumns(NamedTuple):
     """The columns of a text, and how its lines are read.
 
     `taken` are their fields in a line, none for all; `names` those of all fields, empty without a line of
-    names. `unnamed`: so many columns at the left, which have no name, are left out.
+    names. `unnamed`: so many columns at the left, which have no name, are left out. There are `total`
+    columns, or fields, before some are taken.
     """
 
     reading: FieldMarks
     taken: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
     unnamed: int = 0
+    total: int = 0
 
     @property
     def warning(self) -> str:
@@ -60,21 +63,32 @@ class TextColumns(NamedTuple):
 
 
 def columns_of(
-    head: bytes | None, body: Sequence[TextLine], usual: str, style: Style, path: str, member: str
+    head: bytes | None,
+    body: Sequence[TextLine],
+    usual: str,
+    style: Style,
+    path: str,
+    member: str,
+    wanted: Wanted | None = None,
 ) -> TextColumns | None:
     """The columns of the lines in `body`, below a line of names, `head`, if there is one.
 
-    `member` is a list of names or places, from 0. None where `head` is no line of names. Raises UsageError
-    for columns that are not there, or hold words where numbers are wanted.
+    `member` is a list of names or places, from 0; of all these only a range may be `wanted`. None where
+    `head` is no line of names. Raises UsageError for columns that are not there, or hold words where numbers
+    are wanted.
     """
     tables = _tables(head, body, usual, style)
-    chosen = [found for table in tables if (found := _chosen(table, body[0], style, member)) is not None]
+    chosen = [found for table in tables if (found := _chosen(table, style, member, wanted))]
     for looked_at in (body, body[:1]):
         for table in chosen:
             if fits(looked_at, table.reading, style, table.taken):
                 return table
     if not tables:
         return None
+    named = [found for table in tables if (found := _chosen(table, style, member, None))]
+    if not chosen and named and wanted is not None:
+        width = max(len(each.taken) or each.total for each in named)
+        taken(wanted.text, width, "column", wanted.said, path)
     raise _refused(chosen, tables, body, style, path, member)
 
 
@@ -84,7 +98,7 @@ def _tables(head: bytes | None, body: Sequence[TextLine], usual: str, style: Sty
     for reading in readings(body, usual, style):
         names = _names(head, body[0], reading, style) if head is not None else []
         if names is not None:
-            tables.append(TextColumns(reading, names=tuple(names)))
+            tables.append(TextColumns(reading, names=tuple(names), total=body[0].fields(reading.separator)))
     return tables
 
 
@@ -117,19 +131,34 @@ def _labelled(head: bytes, below: TextLine, reading: FieldMarks) -> bool:
     return bool(fields[-1]) and (quoted or not number_type(bare(fields[0]), reading.decimal))
 
 
-def _chosen(table: TextColumns, below: TextLine, style: Style, member: str) -> TextColumns | None:
+def _chosen(table: TextColumns, style: Style, member: str, wanted: Wanted | None) -> TextColumns | None:
     """The table with the columns that are wanted of it; None where it lacks one of them."""
-    count = below.fields(table.reading.separator)
-    if member:
-        places = {name: place for place, name in reversed([*enumerate(table.names)])}
-        wanted = [member] if member in places else member.split(",")
-        found = [places.get(each, int(each) if each.isdecimal() else count) for each in wanted]
-        return table._replace(taken=tuple(found)) if max(found) < count else None
+    table = _without_index(table, style) if not member else _named(table, member)
+    places = table.taken or tuple(range(table.total))
+    if places[-1] >= table.total:
+        return None
+    if wanted is None:
+        return table
+    some = places[range_of(wanted.text, len(places), "column")]
+    return table._replace(taken=some, total=len(places)) if some else None
+
+
+def _named(table: TextColumns, member: str) -> TextColumns:
+    """The table with the columns that `member` names; with one beyond its end alone where it lacks any."""
+    places = {name: place for place, name in reversed([*enumerate(table.names)])}
+    wanted = [member] if member in places else member.split(",")
+    found = [places.get(each, int(each) if each.isdecimal() else table.total) for each in wanted]
+    lacks = max(found) >= table.total
+    return table._replace(taken=(table.total,) if lacks else tuple(found))
+
+
+def _without_index(table: TextColumns, style: Style) -> TextColumns:
     unnamed = next((place for place, name in enumerate(table.names) if name), 0)
     left_out = {None: unnamed, "drop": max(1, unnamed), "keep": 0}[style.index]
-    if 0 < left_out < count:
-        return table._replace(taken=tuple(range(left_out, count)), unnamed=unnamed * (style.index is None))
-    return table
+    if not 0 < left_out < table.total:
+        return table
+    kept = tuple(range(left_out, table.total))
+    return table._replace(taken=kept, unnamed=unnamed * (style.index is None))
 
 
 def described(
