@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,6 +49,10 @@ struct TextLines {
     bool hash_comments = true;              ///< '#' begins a comment
     std::vector<std::int64_t> taken = {};   ///< fields that are the matrix's, ascending; none: all of them
 
+    bool takes_own_fields() const {
+        return std::adjacent_find(taken.begin(), taken.end(), std::greater_equal<>()) == taken.end() &&
+               (taken.empty() || (taken.front() >= 0 && taken.back() < line_numbers));
+    }
     /// Numbers of the matrix on each line.
     std::int64_t elements() const {
         return taken.empty() ? (pairs ? line_numbers / 2 : line_numbers) : static_cast<std::int64_t>(taken.size());

@@ -6,7 +6,6 @@
 #include <array>
 #include <bit>
 #include <charconv>
-#include <functional>
 #include <tuple>
 
 #include <nlohmann/json.hpp>
@@ -278,14 +277,10 @@ void read(const Fields& from, io::Region& region) {
         }
     }
     if (encoding == Encoding::text) {
-        if (separator.size() != 1 || decimal.size() != 1 || lines.line_numbers < 1) {
+        if (separator.size() != 1 || decimal.size() != 1 || lines.line_numbers < 1 || !lines.takes_own_fields()) {
             throw UsageError(region.name +
-                             ": a text has one separator, one decimal mark and at least one number per line");
-        }
-        const auto& taken = lines.taken;
-        if (std::adjacent_find(taken.begin(), taken.end(), std::greater_equal<>()) != taken.end() ||
-            (!taken.empty() && (taken.front() < 0 || taken.back() >= lines.line_numbers))) {
-            throw UsageError(region.name + ": the fields that are taken of a line ascend, and are there");
+                             ": a text has one separator, one decimal mark and at least one number per "
+                             "line, of whose fields some are taken in their order");
         }
         lines.separator = separator[0];
         lines.decimal = decimal[0];
