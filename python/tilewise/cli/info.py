@@ -17,7 +17,7 @@ from tilewise.cli.streams import warn, write_json
 from tilewise.files import Content, contents
 from tilewise.files.checks import NoChoiceError
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.formats import MATRIX, extension, format_of, split_input
+from tilewise.files.formats import FROM, MATRIX, extension, format_of, read_as, split_input
 from tilewise.files.region import Source
 from tilewise.files.slices import ManyDimensionsError
 from tilewise.files.style import PLAIN, Style, TextFlags
@@ -42,6 +42,7 @@ class InfoFlags(TextFlags, frozen=True, kw_only=True):
     """
 
     a: Annotated[str, Flag("A matrix file, or random:ROWSxCOLUMNS:TYPE.", value=MATRIX, place=True)]
+    from_: Annotated[str | None, FROM] = None
     stats: Annotated[
         bool, Flag("Read all elements; show minimum, maximum, mean and the non-finite count.", SHOW)
     ] = False
@@ -56,7 +57,7 @@ def main(words: list[str], joined: Join | None) -> int:
     flags = parse("info", InfoFlags, words)
     from tilewise.engine import journal, side_files
 
-    name = flags.a
+    name = read_as({"a": flags.a}, flags.from_)["a"]
     side_files.check("--json", flags.json, [os.path.abspath(split_input(name)[0])], force=False)
     left = journal.facts_of(name)
     facts, inside = (left, []) if left else facts_of(name, flags.stats, flags.read_style)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tilewise.base.declare import Flag
 from tilewise.cli.parse import parse
-from tilewise.files.formats import MATRIX
+from tilewise.files.formats import FROM, MATRIX, read_as
 from tilewise.files.style import TextFlags
 from tilewise.launch.join import Join
 
@@ -31,6 +31,7 @@ class ShowFlags(TextFlags, frozen=True, kw_only=True):
     a: Annotated[str, Flag("A matrix file, or one of its members.", value=MATRIX, place=True)]
     rows: Annotated[str | None, Flag("Rows: 3, 0:5, -2: or ::10.", place=True)] = None
     columns: Annotated[str | None, Flag("Columns, in the same form.", place=True)] = None
+    from_: Annotated[str | None, FROM] = None
 
 
 def main(words: list[str], joined: Join | None) -> int:
@@ -43,6 +44,7 @@ def main(words: list[str], joined: Join | None) -> int:
     from tilewise.files.slices import range_of, rows_needed
 
     name, rows, columns, style = flags.a, flags.rows, flags.columns, flags.read_style
+    name = read_as({"a": name}, flags.from_)["a"]
     most = rows_needed(rows) if rows is not None else None
     files.require_text(name, style)
     source = files.inspect(name, most, style=style)

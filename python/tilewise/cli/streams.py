@@ -17,40 +17,24 @@ from typing import Annotated, Any
 
 import msgspec
 
-from tilewise.base.declare import Flag, Flags, Value
+from tilewise.base.declare import Flag, Flags
 from tilewise.base.errors import RunError, TilewiseError, UsageError, disk_failure, warning_line
 from tilewise.base.owner import new_owner, part_path
 from tilewise.base.staging import replace_or_fail
 from tilewise.base.streams import pour
-from tilewise.files.formats import FORMATS
+from tilewise.files.formats import FROM, KIND, parse_format, read_as
 from tilewise.files.target import check_folder
 from tilewise.launch.record import Record, encode
 from tilewise.operations.operation import Operation
 
 _STREAM = "-"
-_KINDS = tuple(ending[1:] for ending in FORMATS if ending not in (".tiles", ".zarr"))  # which are folders
-_FORMAT = Value("FORMAT", known=lambda: _KINDS)
-
-
-def _parse_format(text: str, flag: str) -> str:
-    """A format, perhaps with what stands after the colon of a file's name; UsageError for no format."""
-    if text.partition(":")[0] in _KINDS:
-        return text
-    raise UsageError(f"{flag} {text!r} is unknown; expected one of {', '.join(_KINDS)}")
-
-
-_FROM = Flag(
-    "Format of standard input, if an input is -: npy, csv, raw:30x20:float32, …",
-    value=_FORMAT,
-    parse=_parse_format,
-)
-_TO = Flag("Format of standard output, if the output is -.", value=_FORMAT, parse=_parse_format)
+_TO = Flag("Format of standard output, if the output is -.", value=KIND, parse=parse_format)
 
 
 class StdinFlags(Flags, frozen=True, kw_only=True):
-    """The format of standard input."""
+    """The format of standard input, or of files."""
 
-    from_: Annotated[str, _FROM] = "npy"
+    from_: Annotated[str | None, FROM] = None
 
 
 class StdoutFlags(Flags, frozen=True, kw_only=True):
@@ -171,6 +155,8 @@ def replaced(
     inputs = [field for field in operation.operands if given.get(field) == _STREAM]
     outputs = [field for field in ("output", "b") if field not in operation.operands]
     result = [field for field in outputs if given.get(field) == _STREAM]
+    names = {field: str(given[field]) for field in operation.operands if given.get(field)}
+    given = {**given, **read_as(names, formats.get("from_"), any_name=not inputs)}
     if not inputs and not result:
         return given, Streams()
     if len(inputs) > 1:
@@ -182,7 +168,7 @@ def replaced(
     identity = new_owner().identity
     paths = {}
     for fields, name, kind in (
-        (inputs, "stdin", formats.get("from_", "npy")),
+        (inputs, "stdin", formats.get("from_") or "npy"),
         (result, "stdout", formats.get("to", "npy")),
     ):
         ending, colon, member = kind.partition(":")

@@ -120,7 +120,11 @@ def _module_of_file(base: str) -> ModuleType:
     """The module of a file's format; UsageError for what is missing or a folder, then for its extension."""
     if ending_of(base) not in FORMATS and ".zarr/" not in base:
         open_regular(os.path.abspath(base), base)[0].close()
-    return format_module(base)
+    try:
+        return format_module(base)
+    except UsageError as error:
+        error.advice = error.advice or "--from FORMAT, such as --from csv, for a file of any name"
+        raise
 
 
 def require_text(name: str, style: Style) -> None:

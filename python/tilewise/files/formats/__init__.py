@@ -44,13 +44,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Literal
 
 import msgspec
 
-from tilewise.base.declare import Value
+from tilewise.base.declare import Flag, Value
 from tilewise.base.errors import UsageError
+from tilewise.base.units import nearest
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.generated import parse_name
 
@@ -85,6 +87,27 @@ FORMATS = {  # the module of each extension
 }
 _SLICE = re.compile(r"(?P<name>.+)\[(?P<slice>[^\[\]]*)\]", re.DOTALL)
 MATRIX = Value("FILE", tuple(FORMATS))
+_OF_FILES = tuple(ending[1:] for ending in FORMATS if ending not in (".tiles", ".zarr"))  # not of folders
+_DECLARED: dict[str, str] = {}  # extensions that stand for those of files, by their paths
+
+
+def parse_format(text: str, flag: str) -> str:
+    """A format, perhaps with what stands after the colon of a file's name; UsageError for no format."""
+    kind = text.partition(":")[0]
+    if kind in _OF_FILES:
+        return text
+    near = nearest(kind, _OF_FILES)
+    said = f"{flag} {text!r} is unknown; expected one of {', '.join(_OF_FILES)}"
+    raise UsageError(said, f"{flag} {near}" if near else "")
+
+
+KIND = Value("FORMAT", known=lambda: _OF_FILES)
+FROM = Flag(
+    "Format of an input of any name, or of standard input: npy, csv, raw:30x20:float32, …",
+    value=KIND,
+    parse=parse_format,
+    default="by its extension; of -: npy",
+)
 _LEAST_TEXT = 2  # bytes of a number in a text: a digit and what parts it from the next
 
 
@@ -196,6 +219,32 @@ def split_input(name: str) -> tuple[str, str, str | None]:
     return base, member, found["slice"]
 
 
+def read_as(names: Mapping[str, str], kind: str | None, any_name: bool = True) -> dict[str, str]:
+    """The `names` of inputs, whose files are read as `kind` from here on, such as csv or raw:30x20:float32.
+
+    These are files whose names tell no format, or else all, unless `any_name` is False.
+    """
+    _DECLARED.clear()
+    if kind is None:
+        return dict(names)
+    ending, colon, member = kind.partition(":")
+    bases = {key: _existing(name) for key, name in names.items()}
+    unknown = {key: base for key, base in bases.items() if base and ending_of(base) not in FORMATS}
+    chosen = unknown or (bases if any_name else {})
+    found = dict(names)
+    for key, base in chosen.items():
+        if base:
+            _DECLARED[os.path.abspath(base)] = f".{ending}"
+            found[key] = f"{base}{colon}{member}{names[key][len(base) :]}"
+    return found
+
+
+def _existing(name: str) -> str:
+    """The file that a matrix's name begins with, before a member or a slice; empty where there is none."""
+    ends = [len(name), *(place.start() for place in re.finditer(r"[:\[]", name))]
+    return next((name[:end] for end in ends if os.path.lexists(name[:end])), "")
+
+
 def extension(path: str) -> str:
     """The known extension of `path`, in small letters and with its dot; UsageError for any other."""
     ending = ending_of(path)
@@ -216,6 +265,8 @@ def extension(path: str) -> str:
 def ending_of(path: str) -> str:
     """The extension of `path`, known or not, in small letters and with its dot; empty where it has none."""
     bare = path.rstrip("/")
+    if _DECLARED and (ending := _DECLARED.get(os.path.abspath(bare))):
+        return ending
     ending = os.path.splitext(bare)[1].lower()
     if bare != path and not (ending in FORMATS and format_module(bare).FORMAT.folder):
         return ""  # only a folder may be written with a slash behind it

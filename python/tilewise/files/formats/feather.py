@@ -5,14 +5,13 @@ A single batch that is not packed is a matrix column by column, and read in plac
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tilewise.base.errors import UsageError
 from tilewise.base.units import plural
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.formats import table
+from tilewise.files.formats import ending_of, table
 from tilewise.files.region import Region, Source
 from tilewise.files.regular import open_regular
 
@@ -27,7 +26,7 @@ _FILE, _STREAM, _OLD = b"ARROW1", b"\xff\xff\xff\xff", b"FEA1"  # what files beg
 def inspect(path: str, name: str, member: str) -> Source:
     """The columns that `member` names, or all."""
     size = _require_arrow(path, name)
-    kind = os.path.splitext(path)[1].lower()[1:]
+    kind = ending_of(path)[1:]
     columns = table.choose(_schema(path, name), name, path, member)
     rows, count = _extent(path, name, columns.places[:1])
     offset = _offset(path, name, columns, rows) if count == 1 and rows else None
@@ -74,7 +73,7 @@ def _require_arrow(path: str, name: str) -> int:
             "write it again with pyarrow.feather.write_feather",
         )
     what = "has no signature of an Arrow file" if size else "is empty"
-    raise UsageError(f"{name} {what}, but a {os.path.splitext(path)[1]} file was expected")
+    raise UsageError(f"{name} {what}, but a {ending_of(path)} file was expected")
 
 
 def _mapped(path: str, name: str) -> Any:

@@ -20,7 +20,7 @@ from tilewise.files.checks import (
     require_room,
 )
 from tilewise.files.dtypes import ALL, ITEMSIZE
-from tilewise.files.formats import Format, h5_links, nc_variables
+from tilewise.files.formats import Format, ending_of, h5_links, nc_variables
 from tilewise.files.formats.h5_chunks import chunks_of, fill_of, packed_by
 from tilewise.files.formats.h5_links import choose, datasets, find, require_readable
 from tilewise.files.region import New, Rectangle, Region, Source, Tile
@@ -43,7 +43,7 @@ def inspect(
     path: str, name: str, member: str, selection: Selection | None = None, netcdf: bool = False
 ) -> Source:
     """Find the dataset called `member`, or the only matrix; for `netcdf` the variable."""
-    kind = "nc" if netcdf else os.path.splitext(path)[1].lower()[1:]
+    kind = "nc" if netcdf else ending_of(path)[1:]
     size = size_of(path, name, f".{kind} file")
     with opened(path, "r") as book:
         dataset = choose(book, name, path, member, nc_variables.variables(book) if netcdf else None)

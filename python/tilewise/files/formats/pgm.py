@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -14,7 +13,7 @@ from tilewise.files.checks import (
     require_room,
     require_size,
 )
-from tilewise.files.formats import Format
+from tilewise.files.formats import Format, ending_of
 from tilewise.files.headed import create_headed
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
@@ -83,7 +82,7 @@ def inspect(path: str, name: str, member: str, planes: tuple[int, ...] = (1,)) -
         dtype=dtype,
         byte_order="big" if magic == b"P5" and dtype == "uint16" else "little",
         file_bytes=size,
-        format=os.path.splitext(path)[1].lower()[1:],
+        format=ending_of(path)[1:],
         encoded=magic != b"P5",
         planes=count,
         notes=notes,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import warnings
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -33,7 +32,7 @@ class PillowFormat(msgspec.Struct, frozen=True):
 
     def inspect(self, path: str, name: str, member: str, planes: tuple[int, ...] = (1,)) -> Source:
         """The image at `path`, uint8 or, of 16 bits, uint16: its grey values, or what `planes` takes."""
-        from tilewise.files.formats import colours
+        from tilewise.files.formats import colours, ending_of
 
         size = size_of(path, name, f"{self.kind} image")
         with _opened(path, self.kind) as image:
@@ -50,7 +49,7 @@ class PillowFormat(msgspec.Struct, frozen=True):
             dtype=dtype,
             file_bytes=size,
             planes=count,
-            format=os.path.splitext(path)[1].lower()[1:],
+            format=ending_of(path)[1:],
             encoded=True,
             notes=(f"a {self.kind} image is compressed",),
             warnings=said + colours.lost(own, count) + shown,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
@@ -147,7 +146,7 @@ def inspect(
         missing=list(style.missing),
         text_end=-1 if end is None else end,
         file_bytes=size,
-        format=os.path.splitext(path)[1].lower()[1:],
+        format=ending_of(path)[1:],
         member=member,
         notes=tuple(notes),
         warnings=warnings,

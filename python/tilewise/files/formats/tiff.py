@@ -20,7 +20,7 @@ from tilewise.files.checks import (
     require_room,
 )
 from tilewise.files.dtypes import ALL, ITEMSIZE
-from tilewise.files.formats import Format
+from tilewise.files.formats import Format, ending_of
 from tilewise.files.formats.tiff_pages import opened, page_at, page_count, page_named, warnings_of
 from tilewise.files.headed import raw_beside
 from tilewise.files.region import Chunks, Filter, New, Rectangle, Region, Source
@@ -246,7 +246,7 @@ def _source(
         dtype=dtype,
         byte_order=order if (plain or packed) and ITEMSIZE[dtype] > 1 else "little",
         file_bytes=size,
-        format=os.path.splitext(path)[1].lower()[1:],
+        format=ending_of(path)[1:],
         member=member,
         encoded=not plain and packed is None,
         encoding="binary" if packed is None else "chunks",
