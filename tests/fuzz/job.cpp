@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try_each([&] { options_of<transpose::Options>(job); });
     try_each([&] { options_of<StencilOptions>(job); });
     try_each([&] { options_of<svd::Options>(job); });
-    try_each([&] { options_of<ConvertOptions>(job); });
+    try_each([&] { options_of<convert::Options>(job); });
     try_each([&] { options_of<norm::Options>(job); });
     try_each([&] { options_of<MeasureOptions>(job); });
     try_each([&] { one_to_one(job); });
