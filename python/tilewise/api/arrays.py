@@ -147,6 +147,8 @@ def _as_array(value: Any, name: str) -> Any:
         return value
     import numpy
 
+    if isinstance(value, numpy.ma.MaskedArray) and numpy.ma.is_masked(value):
+        raise UsageError(f"{name} masks some of its numbers", f"{name}.filled(numpy.nan)")
     try:
         array = value if isinstance(value, numpy.memmap) else numpy.asarray(value)
     except (TypeError, ValueError) as error:

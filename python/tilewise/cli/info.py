@@ -187,7 +187,8 @@ def _table(path: str, inside: list[Content]) -> Table:
 
 
 def _numbers_in(inside: list[Content]) -> list[str]:
-    return [each.member for each in inside if each.member and each.dtype in ITEMSIZE]
+    names = [each.member for each in inside if each.dtype in ITEMSIZE]
+    return [name for name in names if name and "," not in name]
 
 
 def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ _GAP = "…"
 
 
 class ShowFlags(TextFlags, frozen=True, kw_only=True):
-    """Print elements of a matrix: its corners, or the given rows and columns, in full precision.
+    """Print elements of a matrix: its corners, or the given rows and columns with all digits.
 
     Examples:
         tilewise show A.npy

@@ -278,3 +278,11 @@ def test_functions_are_there_beside_packages_of_the_same_floor() -> None:
     assert callable(package.plan) and callable(package.measure)
     found = package.measure("compute", sizes=[16], dtypes=["float64"], launches=1, runs=1)
     assert {line.size for line in found.lines} == {16}
+
+
+def test_a_mask_is_not_dropped() -> None:
+    masked = numpy.ma.masked_array([[1.0, 2.0], [3.0, 1e20]], [[0, 0], [0, 1]])
+    with pytest.raises(package.UsageError, match="masks some of its numbers") as caught:
+        package.norm(masked)
+    assert "filled(numpy.nan)" in caught.value.advice
+    assert package.norm(numpy.ma.masked_array([[3.0, 4.0]])).frobenius == 5

@@ -190,6 +190,22 @@ CASES = [
     ),
     Case("Julia, writedlm", "a.txt", "1.5\t4.0\n2.25\t7.0\n-3.0\t6.0e-7\n", B),
     Case("numpy, savetxt with names", "a.txt", "# x y\n1.5e+00 4.0e+00\n2.25e+00 7e+00\n-3e+00 6e-07\n", B),
+    Case(
+        "labels, decimal comma", "a.csv", "day;x\n2020-01-01;1,5\n2020-01-02;2,25\n", [[1.5], [2.25]], (DROP,)
+    ),
+    Case("pandas, a column, decimal comma", "a.csv", ";x\na;1,5\nb;2,25\n", [[1.5], [2.25]], (), INDEX),
+    Case("R, write.csv2 of a column", "a.csv", '"";"x"\n"a";1,5\n"b";2,25\n', [[1.5], [2.25]], (), INDEX),
+    Case("labels and numbers, blanks", "a.txt", "name x\na 1,5\nb 2,25\n", [[1.5], [2.25]], (DROP,)),
+    Case("labels and numbers, tab", "a.tsv", "name\tx\na\t1,5\nb\t2,25\n", [[1.5], [2.25]], (DROP,)),
+    Case(
+        "a title with blanks",
+        "a.csv",
+        "t [s];U [V]\n0,5;1,5\n1,0;2,25\n",
+        [[0.5, 1.5], [1, 2.25]],
+        said="t [s], U [V]",
+    ),
+    Case("years above labels", "a.csv", ",2019,2020\na,1.5,4\nb,2.25,7\nc,-3,6e-7\n", B, (), INDEX),
+    Case("years above numbers", "a.csv", ",2019,2020\n0,1.5,4\n1,2.25,7\n2,-3,6e-7\n", B, (), INDEX),
     Case("SQL, null", "a.csv", "id,x,y\na,1.5,4\nb,2.25,NULL\nc,-3,6e-07\n", A, (DROP, "--missing=NULL")),
 ]
 
@@ -286,12 +302,14 @@ def test_names_of_columns_go_through(tilewise: Tilewise, inside: InProcess) -> N
         ("A.csv[:,3:]", "[:,3:] takes no columns: A.csv has 3 columns"),
         ("A.csv:a,b[:,2:]", "[:,2:] takes no columns: A.csv has 2 columns"),
         ("A.csv:4", "has no column 4"),
+        ("D.csv:x", "has several columns called x\n  try: their places: D.csv:0,2"),
         ("B.csv:4", "has no column 4"),
     ],
 )
 def test_columns_that_cannot_be_taken(tilewise: Tilewise, inside: InProcess, name: str, said: str) -> None:
     (tilewise.folder / "A.csv").write_text("a,b,when\n1,2,now\n")
     (tilewise.folder / "B.csv").write_text("1,2,3\n")
+    (tilewise.folder / "D.csv").write_text("x,y,x\n1,2,3\n")
     assert said in one_message(inside("convert", name, "-o", "C.npy"), 2)
 
 
@@ -319,6 +337,27 @@ def test_ranges_of_columns_pass_over_words(
     ended = inside("convert", name, "-o", "out.npy", "-n", 2, *words)
     assert ended.returncode == 0, ended.stderr
     assert numpy.array_equal(numpy.load(tilewise.folder / "out.npy"), wanted)
+
+
+def test_names_that_are_numbers_are_not_taken_for_numbers_in_silence(
+    tilewise: Tilewise, inside: InProcess
+) -> None:
+    (tilewise.folder / "A.csv").write_text("country,2019,2020\nAT,1,2\nDE,4,5\n")
+    advice = one_message(inside("convert", "A.csv", "-o", "B.npy"), 2)
+    assert "--index drop" in advice and "--header-rows 1" in advice
+    for words, wanted in (
+        (("A.csv", "--index", "drop", "--header-rows", 1), [[1, 2], [4, 5]]),
+        (("A.csv:2020,", "--index", "drop"), None),
+        (("A.csv:2019,2020",), [[1, 2], [4, 5]]),
+        (("A.csv", "--index", "drop"), [[2019, 2020], [1, 2], [4, 5]]),
+    ):
+        ended = inside("convert", *words, "-o", "B.npy", "--force")
+        if wanted is None:
+            assert ended.returncode == 2
+            continue
+        assert ended.returncode == 0, ended.stderr
+        assert numpy.array_equal(numpy.load(tilewise.folder / "B.npy"), wanted)
+        assert ("its first line is read as numbers" in ended.stderr) == (len(wanted) == 3)
 
 
 def test_info_lists_the_columns_of_a_table(tilewise: Tilewise, inside: InProcess) -> None:

@@ -70,7 +70,9 @@ def test_only(written: InProcess) -> None:
     assert lines("--only", "ranks=1,2", "--only", "io=root") == 2
     assert lines("--only", "run=main") == 4
     assert "axes are run, ranks, io" in one_message(written("study", "run", "s.toml", "--only", "rank=2"), 2)
-    one_message(written("study", "run", "s.toml", "--only", "ranks=7"), 2)
+    for only, lacks in (("ranks=7", "'7'"), ("ranks=2,io=root", "'io=root'"), ("ranks=1,7", "'7'")):
+        said = one_message(written("study", "run", "s.toml", "--only", only), 2)
+        assert f"--only {only}: ranks has no value {lacks}" in said
 
 
 @pytest.mark.parametrize(

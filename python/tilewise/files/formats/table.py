@@ -84,7 +84,8 @@ def choose(schema: Any, name: str, path: str, member: str) -> Columns:
         raise UsageError(f"{name} has no columns, but a table of numbers was expected")
     for place in places:
         if not kinds[place]:
-            numbers = [printable(schema.names[each]) for each, kind in enumerate(kinds) if kind]
+            kept = [name for name, kind in zip(schema.names, kinds, strict=True) if kind and "," not in name]
+            numbers = [printable(name) for name in kept if name not in _index(schema)]
             some = ",".join(numbers[:_SHOWN]) + (",…" if len(numbers) > _SHOWN else "")
             raise UsageError(
                 f"{name} has the column {printable(schema.names[place])} of type "

@@ -12,13 +12,12 @@ from tilewise.files.dtypes import ALL
 from tilewise.files.formats import Format, ending_of, split_input
 from tilewise.files.formats.table import names_of_new
 from tilewise.files.formats.text_columns import (
-    SHOWN_WORDS,
     TextColumns,
+    check_wanted,
     choice_of,
     columns_of,
     described,
     line_of_names,
-    require_ascending,
 )
 from tilewise.files.formats.text_lines import (
     TextLine,
@@ -198,7 +197,12 @@ def _begun(file: BinaryIO, name: str, member: str, size: int, style: Style, colu
             raise error
         return _Begun(lines, TextColumns(reading), table=False)
     table, warnings = found.columns, tuple(filter(None, [found.columns.warning]))
-    if table.names and style.header_rows is None:
+    if style.header_rows is None and not table.names and reading is None:
+        said = (
+            "its first line is read as numbers; --header-rows 1 skips names, --header-rows 0 says it has none"
+        )
+        warnings = (*warnings, said)
+    if table.names and style.header_rows is None and not member:
         names = [each for each in table.names if each]
         more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
         said = f"{printable(', '.join(names[:_SHOWN_NAMES]))}{more}"
@@ -235,7 +239,7 @@ def _table(
                 refusal = refusal or error
                 continue
             if table is not None and comments != bool(table.taken):
-                require_ascending(table, name, base)
+                check_wanted(table, name, base, member)
                 return _Begun(body, table, table=True)
     if refusal is not None:
         raise refusal
@@ -266,9 +270,7 @@ def contents(path: str, name: str, style: Style = PLAIN) -> list[Content]:
             file.seek(lines[0].begin)
             head = whole_line(file)[0]
     return [
-        Content(
-            column, (), dtype, f"as {', '.join(words)}{', …' * (len(words) == SHOWN_WORDS)}", matrix=False
-        )
+        Content(column, (), dtype, f"as {', '.join(words)}", matrix=False)
         for column, dtype, words in described(head, lines, _usual(name, lines[0]), style)
     ]
 

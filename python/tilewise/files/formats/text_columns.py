@@ -30,7 +30,7 @@ from tilewise.files.style import Style
 
 _TRIED = 1000  # fields of a line that are looked at for what is wrong
 _LISTED = 8  # names in a message
-SHOWN_WORDS = 3  # of a column that is described
+_SHOWN_WORDS = 3  # of a column that is described
 
 
 class TextColumns(NamedTuple):
@@ -77,7 +77,7 @@ def columns_of(
     `head` is no line of names. Raises UsageError for columns that are not there, or hold words where numbers
     are wanted.
     """
-    tables = _tables(head, body, usual, style)
+    tables = _tables(head, body, usual, style, member)
     chosen = [found for table in tables if (found := _chosen(table, style, member, wanted))]
     for looked_at in (body, body[:1]):
         for table in chosen:
@@ -92,14 +92,26 @@ def columns_of(
     raise _refused(chosen, tables, body, style, path, member)
 
 
-def _tables(head: bytes | None, body: Sequence[TextLine], usual: str, style: Style) -> list[TextColumns]:
-    """All ways to read the lines in `body` in which `head` is a line of names, if there is one."""
+def _tables(
+    head: bytes | None, body: Sequence[TextLine], usual: str, style: Style, member: str = ""
+) -> list[TextColumns]:
+    """All ways to read the lines in `body` in which `head` is a line of names, if there is one.
+
+    A separator that parts names is preferred to one that does not: in `day;x` above `1;2,5` it is no comma.
+    """
     tables = []
     for reading in readings(body, usual, style):
-        names = _names(head, body[0], reading, style) if head is not None else []
+        names = _names(head, body[0], reading, style, member) if head is not None else []
         if names is not None:
             tables.append(TextColumns(reading, names=tuple(names), total=body[0].fields(reading.separator)))
-    return tables
+    parted = [table for table in tables if len([name for name in table.names if name]) > 1]
+    parted = parted or [table for table in tables if _part(head, table)]
+    return parted or tables
+
+
+def _part(head: bytes | None, table: TextColumns) -> bool:
+    """True where the separator stands in the line of names."""
+    return head is not None and len(fields_of(head, table.reading.separator)) > 1
 
 
 def _relaxed(lines: Sequence[TextLine], table: TextColumns, style: Style) -> Style:
@@ -109,26 +121,45 @@ def _relaxed(lines: Sequence[TextLine], table: TextColumns, style: Style) -> Sty
     return replace(style, missing=(*style.missing, *sorted(words)) or ("",))
 
 
-def _names(head: bytes, below: TextLine, reading: FieldMarks, style: Style) -> list[str] | None:
-    """The names in the line above `below`, an empty one for an index without; None for no line of names."""
+def _names(head: bytes, below: TextLine, reading: FieldMarks, style: Style, member: str) -> list[str] | None:
+    """The names in the line above `below`, an empty one for an index without; None for no line of names.
+
+    Numbers are names where `member` has them, and behind an empty name: of a column of labels, or where they
+    are whole and ascend, as years do, unless empty fields are missing numbers.
+    """
     fields = [bare(field) for field in fields_of(head, reading.separator)]
     names = [field.decode("utf-8", "replace").replace('""', '"') for field in fields]
     count = below.fields(reading.separator)
     numbers = may_be_numbers(names)
-    if len(names) == count - 1 and not numbers and _labelled(head, below, reading):  # as R writes them
+    if len(names) == count - 1 and not numbers and _labelled(names, below, reading):  # as R writes them
         names = ["", *names]
     if len(names) != count or not any(names):
         return None
+    labels = not names[0] and not number_type(bare(fields_of(below.sample, reading.separator)[0]), ".")
     counted = names == ["", *map(str, range(count - 1))]  # as pandas numbers them
+    years = not names[0] and not style.missing and _ascend(names[1:])
+    asked = bool(member) and not numbers and {*_words_of(member, names)} <= {*names}
     some = any(number_type(name, mark) for name in fields for mark in ".,")
-    return None if style.header_rows is None and not counted and (numbers or some) else names
+    certain = style.header_rows is not None or labels or counted or years or asked
+    return names if certain or not (numbers or some) else None
 
 
-def _labelled(head: bytes, below: TextLine, reading: FieldMarks) -> bool:
-    """True where `head` is certain to name all fields `below` but the first, which is a label."""
-    fields = fields_of(below.sample, reading.separator)
-    quoted = all(field.startswith(b'"') for field in fields_of(head, reading.separator))
-    return bool(fields[-1]) and (quoted or not number_type(bare(fields[0]), reading.decimal))
+def _ascend(words: Sequence[str]) -> bool:
+    """True for several whole numbers, each larger than the one before."""
+    values = [int(word) for word in words if word.isdecimal()]
+    return len(values) == len(words) > 1 and values == sorted({*values})
+
+
+def _words_of(member: str, names: Sequence[str]) -> list[str]:
+    """The names of columns, or their places, in what stands behind a file's name."""
+    return [member] if member in names else member.split(",")
+
+
+def _labelled(names: Sequence[str], below: TextLine, reading: FieldMarks) -> bool:
+    """True where `names` are certain to be those of all fields `below` but the first, which is a label."""
+    first, last = [fields_of(below.sample, reading.separator)[at] for at in (0, -1)]
+    label = bare(first) != first or (len(names) > 1 and not number_type(first, reading.decimal))
+    return bool(last) and label
 
 
 def _chosen(table: TextColumns, style: Style, member: str, wanted: Wanted | None) -> TextColumns | None:
@@ -145,8 +176,8 @@ def _chosen(table: TextColumns, style: Style, member: str, wanted: Wanted | None
 
 def _named(table: TextColumns, member: str) -> TextColumns:
     """The table with the columns that `member` names; with one beyond its end alone where it lacks any."""
-    places = {name: place for place, name in reversed([*enumerate(table.names)])}
-    wanted = [member] if member in places else member.split(",")
+    places = {name: place for place, name in enumerate(table.names)}
+    wanted = _words_of(member, table.names)
     found = [places.get(each, int(each) if each.isdecimal() else table.total) for each in wanted]
     lacks = max(found) >= table.total
     return table._replace(taken=(table.total,) if lacks else tuple(found))
@@ -179,9 +210,10 @@ def described(
     for place in range(min(below[0].fields(table.reading.separator), _TRIED)):
         words = [
             printable(word.decode("utf-8", "replace"))
-            for line in below[:SHOWN_WORDS]
+            for line in below[:_SHOWN_WORDS]
             for word in tokens(line, table.reading, 1, [place])
         ]
+        words += ["…"] * (len(below) > _SHOWN_WORDS)
         numbers = fits(below, table.reading, relaxed, [place])
         dtype = dtype_of(below[0], table.reading, [place]) if numbers else "text"
         yield table.names[place] if table.names else str(place), dtype, words
@@ -194,8 +226,13 @@ def line_of_names(names: Sequence[str], separator: str) -> bytes:
     return f"{separator.join(fields)}\n".encode()
 
 
-def require_ascending(columns: TextColumns, name: str, path: str) -> None:
-    """Raises UsageError for columns that are wanted twice, or in another sequence than that of the file."""
+def check_wanted(columns: TextColumns, name: str, path: str, member: str) -> None:
+    """Raises UsageError for columns wanted twice, or in another sequence, or by a name that several have."""
+    for word in _words_of(member, columns.names) if member else ():
+        if columns.names.count(word) > 1:
+            places = [place for place, each in enumerate(columns.names) if each == word]
+            said = f"{path} has several columns called {printable(word)}"
+            raise UsageError(said, f"their places: {path}:{','.join(map(str, places))}")
     ascending = sorted(set(columns.taken))
     if list(columns.taken) != ascending:
         said = ",".join(columns.names[each] if columns.names else str(each) for each in ascending)
@@ -214,12 +251,12 @@ def _refused(
     name = f"{path}:{member}" if member else path
     if not chosen:
         names = max(tables, key=lambda table: len(table.names)).names
-        wanted = member.split(",")
+        wanted = _words_of(member, names)
         width = body[0].fields(tables[0].reading.separator)
         known = {*names, *map(str, range(width))}
         lacks = next((each for each in wanted if each not in known), member)
         return missing(name, "column", lacks, [each for each in names if each])
-    table = next((each for each in chosen if len(each.names) != 1), chosen[0])
+    table = max(chosen, key=lambda each: len(_columns_of_numbers(each, body, _relaxed(body, each, style))))
     reading, count = table.reading, body[0].fields(table.reading.separator)
     relaxed = _relaxed(body, table, style)
     places = table.taken or range(count)
@@ -242,7 +279,12 @@ def _refused(
 def choice_of(lines: Sequence[TextLine], usual: str, style: Style, path: str) -> str:
     """Advice for lines without names, some of whose columns hold words; nothing where that is not so."""
     table = _unnamed(lines, usual, style)
-    return _choice(table, lines, style, path) if table is not None else ""
+    if table is None:
+        return ""
+    advice = _choice(table, lines, style, path)
+    first = [word.decode("latin1") for word in tokens(lines[0], table.reading, _TRIED)]
+    names = "; --header-rows 1 does so with the first line, if it has names"
+    return advice + names * (advice.endswith("column") and _ascend(first[1:]))
 
 
 def _unnamed(lines: Sequence[TextLine], usual: str, style: Style) -> TextColumns | None:
@@ -265,14 +307,18 @@ def _unnamed(lines: Sequence[TextLine], usual: str, style: Style) -> TextColumns
     return None
 
 
+def _columns_of_numbers(table: TextColumns, body: Sequence[TextLine], style: Style) -> list[int]:
+    places = table.taken or range(min(table.total, _TRIED))
+    return [each for each in places if fits(body, table.reading, style, [each])]
+
+
 def _choice(table: TextColumns, body: Sequence[TextLine], style: Style, path: str) -> str:
     """Advice for a table with words in some columns or in its first lines."""
     for at in range(1, len(body)):
         if fits(body[at:], table.reading, style, table.taken):
             return f"--header-rows {body[at].number - 1} skips all above the numbers"
     count = body[0].fields(table.reading.separator)
-    places = table.taken or range(count)
-    numbers = [each for each in places if fits(body, table.reading, style, [each])]
+    numbers = _columns_of_numbers(table, body, style)
     if numbers == [*range(1, count)]:
         return "--index drop leaves out the first column"
     if not numbers:

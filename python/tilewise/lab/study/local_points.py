@@ -204,6 +204,11 @@ def picked(points: list[StudyPoint], only: tuple[str, ...], key: str) -> list[St
         if not equals or axis not in axes:
             raise UsageError(f"--only expects AXIS=VALUE, not {text!r}; axes are {', '.join(axes)}")
         taken = {*values.split(",")}
+        known = {each for p in points for each in _spellings(p.run if axis == "run" else p.axes.get(axis))}
+        if unknown := taken - known:
+            raise UsageError(
+                f"--only {text}: {axis} has no value {sorted(unknown)[0]!r}", "repeat --only for another axis"
+            )
         left = [p for p in left if _spellings(p.run if axis == "run" else p.axes.get(axis)) & taken]
     if not left:
         said = [*only, f"--point {key}" if key else ""]

@@ -366,7 +366,8 @@ def nothing_decided(found: Evaluated) -> str:
     left = ahead(found, more)
     if not left.claims or not all(is_single(point) for point in found.results.points if point.entries):
         return ""
-    return f"one run of each point, nothing decided; --resume --until-decided {more} adds {left.told(more)}"
+    again = f"--into {found.results.folder} --resume --until-decided {more}"
+    return f"one run of each point, nothing decided; {again} adds {left.told(more)}"
 
 
 def until_decided(
