@@ -18,6 +18,7 @@ from tilewise.api.signature import LEFT_OUT, python_name
 from tilewise.base.declare import Argument, declared
 from tilewise.cli import names, page_of
 from tilewise.cli.complete import Row
+from tilewise.files.formats import InputFlags
 from tilewise.operations import options_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -94,7 +95,12 @@ def written() -> str:
 
     words = ", ".join(f'"{command}"' for command in COMMANDS if command != "measure")
     head = f"{HEAD}\n    Job = Literal[{words}]"
-    classes = [head, options_class("JobOptions", "TypedDict", flags_of(Choices) | flags_of(Request), False)]
+    classes = [
+        head,
+        options_class(
+            "JobOptions", "TypedDict", flags_of(Choices) | flags_of(InputFlags) | flags_of(Request), False
+        ),
+    ]
     for command in COMMANDS:
         name = f"{command.capitalize()}Options"
         if command == "measure":

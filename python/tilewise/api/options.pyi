@@ -63,6 +63,8 @@ class JobOptions(TypedDict, total=False):
     # Simulate the ranks on a cluster instead of running them: 64x2:12.5GB/s:1.5us, or a platform file of
     # SimGrid.
     simulate: str | os.PathLike[str]
+    # Format of an input of any name, or of standard input: npy, csv, raw:30x20:float32, …
+    from_: str
     # File for the timeline (Perfetto format); may end in .gz.
     trace: str | os.PathLike[str]
     # Replace an existing output, and any file at --json or --trace.

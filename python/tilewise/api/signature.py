@@ -16,6 +16,7 @@ from typing import Any
 from tilewise.base.declare import Argument, declared
 from tilewise.base.errors import UsageError
 from tilewise.base.units import nearest
+from tilewise.files.formats import InputFlags
 from tilewise.operations import OPERATIONS, options_of
 
 LEFT_OUT = ("output", "json", "quiet", "verbose")  # what a function returns, and what it does not print
@@ -27,7 +28,9 @@ def options(command: str) -> dict[str, Argument]:
     if command in OPERATIONS:
         from tilewise.engine.request import Request
 
-        found: Iterable[Argument] = [*declared(options_of(command)), *declared(Request)]
+        operation = options_of(command)
+        streams = declared(InputFlags) if operation.operands else ()
+        found: Iterable[Argument] = [*declared(operation), *streams, *declared(Request)]
     elif command == "measure":
         from tilewise.lab.measurement.request import MeasureRequest
 

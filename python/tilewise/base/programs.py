@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
 import sys
 import sysconfig
 from collections.abc import Sequence
@@ -36,6 +34,9 @@ def first(paths: list[str]) -> str | None:
 
 def installing(package: str, extra: str = "") -> str:
     """Return the command that installs `package`, which `extra` names where there is one, for this Python."""
+    import shlex
+    import shutil
+
     if os.path.exists(os.path.join(sys.prefix, "pipx_metadata.json")):
         return f"pipx inject tilewise {package}"
     wanted = shlex.quote(f"tilewise[{extra}]" if extra else package)

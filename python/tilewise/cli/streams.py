@@ -22,7 +22,7 @@ from tilewise.base.errors import RunError, TilewiseError, UsageError, disk_failu
 from tilewise.base.owner import new_owner, part_path
 from tilewise.base.staging import replace_or_fail
 from tilewise.base.streams import pour
-from tilewise.files.formats import FROM, KIND, parse_format, read_as
+from tilewise.files.formats import KIND, InputFlags, parse_format, read_as
 from tilewise.files.target import check_folder
 from tilewise.launch.record import Record, encode
 from tilewise.operations.operation import Operation
@@ -31,19 +31,13 @@ _STREAM = "-"
 _TO = Flag("Format of standard output, if the output is -.", value=KIND, parse=parse_format)
 
 
-class StdinFlags(Flags, frozen=True, kw_only=True):
-    """The format of standard input, or of files."""
-
-    from_: Annotated[str | None, FROM] = None
-
-
 class StdoutFlags(Flags, frozen=True, kw_only=True):
     """The format of standard output."""
 
     to: Annotated[str, _TO] = "npy"
 
 
-class StreamFlags(StdinFlags, frozen=True, kw_only=True):
+class StreamFlags(InputFlags, frozen=True, kw_only=True):
     """The formats of standard input and output."""
 
     to: Annotated[str, _TO] = "npy"
@@ -53,7 +47,7 @@ def flags_of(operation: type[Operation]) -> type[msgspec.Struct]:
     """The flags for the streams that a job of this kind may have."""
     if not operation.operands:
         return StdoutFlags
-    return StreamFlags if operation.writes and not operation.several else StdinFlags
+    return StreamFlags if operation.writes and not operation.several else InputFlags
 
 
 class Streams:

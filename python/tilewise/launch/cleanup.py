@@ -74,8 +74,6 @@ def sweep(folder: str = FOLDER) -> list[str]:
 
 def _remove_folder(path: str) -> bool:
     """Return whether `path` was a folder of this user's that nobody had locked; it is gone then."""
-    import shutil
-
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
@@ -84,7 +82,10 @@ def _remove_folder(path: str) -> bool:
         if os.fstat(descriptor).st_uid != os.geteuid():
             return False
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(path)
+        for folder, folders, files in os.walk(path, topdown=False):
+            for name in (*files, *(each for each in folders if os.path.islink(os.path.join(folder, each)))):
+                os.unlink(os.path.join(folder, name))
+            os.rmdir(folder)
     except OSError:  # held, or another process was first
         return False
     finally:

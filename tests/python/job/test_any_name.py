@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from pathlib import Path
@@ -10,6 +11,7 @@ import h5py
 import numpy
 import pytest
 import tifffile
+import tilewise
 from conftest import InProcess, Tilewise, one_message
 from PIL import Image
 from tilewise.files.formats import FORMATS
@@ -19,8 +21,9 @@ NUMBERS = numpy.arange(1.0, 31.0).reshape(6, 5)
 
 
 @pytest.fixture
-def folder(tilewise: Tilewise) -> Path:
-    return tilewise.folder
+def folder(request: pytest.FixtureRequest) -> Path:
+    command: Tilewise = request.getfixturevalue("tilewise")
+    return command.folder
 
 
 def made(inside: InProcess, folder: Path, ending: str) -> str:
@@ -93,3 +96,11 @@ def test_the_advice_names_the_flag(inside: InProcess, folder: Path) -> None:
     said = one_message(inside("info", "matrix.dat", "--from", "cvs"), 2)
     assert "--from 'cvs' is unknown" in said and "try: --from csv" in said
     assert "gone.dat does not exist" in one_message(inside("info", "gone.dat", "--from", "csv"), 2)
+
+
+def test_from_python(folder: Path) -> None:
+    (folder / "A.dat").write_text("1 2\n3 4\n")
+    assert numpy.array_equal(tilewise.transpose(str(folder / "A.dat"), from_="txt"), [[1, 3], [2, 4]])
+    assert "from_" in str(inspect.signature(tilewise.transpose))
+    with pytest.raises(tilewise.UsageError, match="no option 'from_'"):
+        tilewise.generate("random", shape=(2, 2), from_="txt")

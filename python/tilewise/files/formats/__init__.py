@@ -46,11 +46,11 @@ import os
 import re
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
-from tilewise.base.declare import Flag, Value
+from tilewise.base.declare import Flag, Flags, Value
 from tilewise.base.errors import UsageError
 from tilewise.base.units import nearest
 from tilewise.files.dtypes import ITEMSIZE
@@ -108,6 +108,14 @@ FROM = Flag(
     parse=parse_format,
     default="by its extension; of -: npy",
 )
+
+
+class InputFlags(Flags, frozen=True, kw_only=True):
+    """The format of inputs, for a command that reads matrices."""
+
+    from_: Annotated[str | None, FROM] = None
+
+
 _LEAST_TEXT = 2  # bytes of a number in a text: a digit and what parts it from the next
 
 
