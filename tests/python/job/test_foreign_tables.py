@@ -206,6 +206,25 @@ CASES = [
     ),
     Case("years above labels", "a.csv", ",2019,2020\na,1.5,4\nb,2.25,7\nc,-3,6e-7\n", B, (), INDEX),
     Case("years above numbers", "a.csv", ",2019,2020\n0,1.5,4\n1,2.25,7\n2,-3,6e-7\n", B, (), INDEX),
+    Case(
+        "pandas, counted names",
+        "a.csv",
+        "0,1,2\n1.5,4,0\n2.25,7,0\n",
+        [[0, 1, 2], [1.5, 4, 0], [2.25, 7, 0]],
+        (),
+        "could also have names",
+    ),
+    Case(
+        "a year above numbers",
+        "a.csv",
+        ",2019\n0,1.5\n1,2.25\n",
+        [[1.5], [2.25]],
+        ("--header-rows 1",),
+        INDEX,
+    ),
+    Case(
+        "years, and missing numbers", "a.csv", ",2019,2020\n0,1.5,4\n1,2.25,\n2,-3,6e-7\n", A, (EMPTY,), INDEX
+    ),
     Case("SQL, null", "a.csv", "id,x,y\na,1.5,4\nb,2.25,NULL\nc,-3,6e-07\n", A, (DROP, "--missing=NULL")),
 ]
 

@@ -18,6 +18,7 @@ from tilewise.files.formats.text_columns import (
     columns_of,
     described,
     line_of_names,
+    may_be_names,
 )
 from tilewise.files.formats.text_lines import (
     TextLine,
@@ -175,13 +176,12 @@ def _begun(file: BinaryIO, name: str, member: str, size: int, style: Style, colu
         )
     usual = _usual(base, lines[0])
     reading = reading_of(lines, usual, style)
+    first = next(tokens(lines[0], reading or FieldMarks(usual, "."), 1), b"")
     tries = [_Try(above, start, style.header_rows or 0)] if above is not None else []
-    if style.header_rows is None:
-        first = next(tokens(lines[0], reading or FieldMarks(usual, "."), 1), b"")
-        if reading is None or member or style.index or not first:  # else they are numbers
-            file.seek(lines[0].begin)
-            head = without_comment(whole_line(file)[0])
-            tries.append(_Try(head, file.tell(), lines[0].number))
+    if style.header_rows is None and (reading is None or member or style.index or not first):
+        file.seek(lines[0].begin)
+        head = without_comment(whole_line(file)[0])
+        tries.append(_Try(head, file.tell(), lines[0].number))
     if member or style.index == "drop" or (reading is None and columns is not None):
         tries.append(_Try(None, lines[0].begin, lines[0].number - 1))
     try:
@@ -193,9 +193,16 @@ def _begun(file: BinaryIO, name: str, member: str, size: int, style: Style, colu
     if found is None:
         if reading is None:
             error = refused(name, lines, usual, style)
+            if error.advice.startswith("--missing ''") and not first:
+                error.advice = f"--header-rows 1 skips a line of names; {error.advice}"
             error.advice = error.advice or choice_of(lines, usual, style, base)
             raise error
-        return _Begun(lines, TextColumns(reading), table=False)
+        doubt = style.header_rows is None and (not first or may_be_names(lines, reading))
+        said = (
+            "its first line could also have names of columns; it is read as numbers; --header-rows 1 skips it"
+        )
+        told = [f"{said}, --header-rows 0 says it is numbers"] if doubt else []
+        return _Begun(lines, TextColumns(reading), table=False, warnings=tuple(told))
     table, warnings = found.columns, tuple(filter(None, [found.columns.warning]))
     if style.header_rows is None and not table.names and reading is None:
         said = (

@@ -125,7 +125,7 @@ def _names(head: bytes, below: TextLine, reading: FieldMarks, style: Style, memb
     """The names in the line above `below`, an empty one for an index without; None for no line of names.
 
     Numbers are names where `member` has them, and behind an empty name: of a column of labels, or where they
-    are whole and ascend, as years do, unless empty fields are missing numbers.
+    are whole and ascend, as years do.
     """
     fields = [bare(field) for field in fields_of(head, reading.separator)]
     names = [field.decode("utf-8", "replace").replace('""', '"') for field in fields]
@@ -137,11 +137,22 @@ def _names(head: bytes, below: TextLine, reading: FieldMarks, style: Style, memb
         return None
     labels = not names[0] and not number_type(bare(fields_of(below.sample, reading.separator)[0]), ".")
     counted = names == ["", *map(str, range(count - 1))]  # as pandas numbers them
-    years = not names[0] and not style.missing and _ascend(names[1:])
+    years = not names[0] and _ascend(names[1:])
     asked = bool(member) and not numbers and {*_words_of(member, names)} <= {*names}
     some = any(number_type(name, mark) for name in fields for mark in ".,")
     certain = style.header_rows is not None or labels or counted or years or asked
     return names if certain or not (numbers or some) else None
+
+
+def may_be_names(lines: Sequence[TextLine], reading: FieldMarks) -> bool:
+    """True for a first line of numbers that count, as 0, 1, 2 or years do, above others that do not."""
+    first, *others = [[field.decode("latin1") for field in tokens(line, reading, _TRIED)] for line in lines]
+    return len(first) > 2 and _count(first) and bool(others) and not any(map(_count, others))
+
+
+def _count(words: Sequence[str]) -> bool:
+    """True for whole numbers, each by one larger than the one before."""
+    return _ascend(words) and int(words[-1]) - int(words[0]) == len(words) - 1
 
 
 def _ascend(words: Sequence[str]) -> bool:
