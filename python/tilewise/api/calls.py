@@ -30,6 +30,7 @@ from tilewise.api.run import (
     warn,
 )
 from tilewise.api.signature import refuse_unknown
+from tilewise.base.errors import UsageError
 from tilewise.operations import OPERATIONS, options_of
 
 if TYPE_CHECKING:
@@ -303,6 +304,8 @@ def run_study(
     from tilewise.lab.study import shipped, store
     from tilewise.lab.study.study import read
 
+    if only is not None and not isinstance(only, Mapping):
+        raise UsageError(f"only expects values of axes, not {only!r}", 'only={"ranks": [1, 2]}')
     study = read(shipped.path_of(os.fspath(name)), scale)
     folder = store.folder_for(os.fspath(results), study.name, resume)
     words = ["study", "run", os.fspath(name), f"--scale={scale}", f"--into={folder}"]

@@ -123,10 +123,12 @@ def refuse_url(name: str) -> None:
 def _neighbour(path: str) -> str:
     """Names of files in the same folder that look like a slip of the keyboard away."""
     folder, base = os.path.split(path)
+    stem = os.path.splitext(base)[0]  # an extension makes all names of a kind alike
     try:
-        near = nearest(base, os.listdir(folder or ".")[:10_000], 0.75)
+        names = os.listdir(folder or ".")[:10_000]
     except OSError:
         return ""
+    near = nearest(base, (name for name in names if nearest(stem, [os.path.splitext(name)[0]])), 0.75)
     return os.path.join(folder, near) if near else ""
 
 

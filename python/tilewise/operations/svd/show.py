@@ -161,7 +161,7 @@ def exact_to(record: Record) -> str:
     if result.get("sigma_error") is not None:
         parts.append(f"each value has a relative error of at most {result['sigma_error']:.1e}")
     if result.get("error_estimate") is not None:
-        parts.append(f"these components leave {left_text(result)} of A")
+        parts.append(f"these components leave {left_text(result)} of A's norm")
     return ", ".join(parts) or "singular values only: no vectors to check"
 
 
