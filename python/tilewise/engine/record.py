@@ -223,7 +223,8 @@ def _matrix(region: Region) -> Matrix:
     shape: tuple[int, ...] = (region.rows // planes, region.columns)
     if isinstance(region, Source) and region.part is not None and region.part.slices is not None:
         shape = whole_shape(region.stack, region.part.slices.axes, region.rows // planes, region.columns)
-    window = None if region.whole is None else tuple((each.start, each.stop) for each in region.window)
+    ends = tuple((each.start, each.stop) for each in region.window)
+    window = msgspec.UNSET if region.whole is None else ends
     return Matrix(path, kind, shape, region.dtype, region.order, planes, window)
 
 

@@ -89,7 +89,7 @@ class Matrix(msgspec.Struct, frozen=True):
     dtype: str
     order: str
     planes: int = 1
-    window: tuple[tuple[int, int], ...] | None = None
+    window: tuple[tuple[int, int], ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class RecordSlices(msgspec.Struct, frozen=True):
