@@ -155,11 +155,15 @@ def _named(flag: str, path: str) -> Iterator[None]:
 
 
 def _compare(flags: CompareFlags) -> int:
-    """Compare two measurements in files; return the exit code, 0 whatever changed."""
+    """Compare two measurements in files; return the exit code, 0 whatever changed. UsageError for no pair."""
     from tilewise.lab.measurement.compare import compare
 
     side_files.check("--json", flags.json, [flags.before, flags.after], force=False)
     comparison = compare(stored.read(flags.before), stored.read(flags.after))
+    if not comparison.changes and not comparison.skipped:
+        raise UsageError(
+            f"{flags.before} and {flags.after} have no line in common", "two measurements of the same command"
+        )
     text = msgspec.json.format(msgspec.json.encode(comparison), indent=1).decode() + "\n"
     if flags.json == "-":
         sys.stdout.write(text)

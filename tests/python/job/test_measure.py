@@ -216,6 +216,9 @@ def test_everything_that_is_shown(tilewise: Tilewise) -> None:
     assert compared.returncode == 0
     assert {one["word"] for one in json.loads(compared.stdout)["changes"]} == {"not distinguishable"}
     assert "not distinguishable" in tilewise("measure", "compare", "m.json", "m.json").stdout
+    other = json.loads((tilewise.folder / "m.json").read_text())
+    (tilewise.folder / "none.json").write_text(json.dumps({**other, "lines": []}))
+    assert "no line in common" in one_message(tilewise("measure", "compare", "m.json", "none.json"), 2)
 
 
 def test_under_a_launcher_there_is_one_message(tilewise: Tilewise) -> None:

@@ -135,3 +135,11 @@ def test_a_truncated_array_is_refused_with_its_own_shape(tmp_path: Path, shape: 
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(UsageError, match=rf"\({said} from byte 128\) promises .*truncated"):
         files.inspect(f"{path}[0]" if len(shape) > 2 else str(path))
+
+
+def test_brackets_with_letters_are_of_a_members_name(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as book:
+        book["odd name,with[brackets]"] = numpy.arange(6.0).reshape(2, 3)
+    name = f"{tmp_path / 'a.h5'}:/odd name,with[brackets]"
+    assert files.inspect(name).columns == 3
+    assert files.inspect(f"{name}[:,1:]").columns == 2

@@ -221,6 +221,8 @@ def split_input(name: str) -> tuple[str, str, str | None]:
     if found is None or os.path.lexists(name):
         return *split_name(name), None
     base, member = split_name(found["name"])
+    if member and re.search("[A-Za-z_]", found["slice"]):  # of the member's own name
+        return *split_name(name), None
     paged = not member and found["slice"].strip("- ").isdecimal() and ending_of(base) in FORMATS
     if paged and format_module(base).FORMAT.member == "page":
         return base, found["slice"], None
