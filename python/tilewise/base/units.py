@@ -126,7 +126,7 @@ def listing(names: list[str] | tuple[str, ...], joint: str = "and") -> str:
 
 
 def nearest(word: str, known: Iterable[str], alike: float = 0.6) -> str:
-    """The known word that is most like `word`, a slip of the keyboard; empty where none is `alike` enough."""
+    """The known word closest to a mistyped `word`; empty where none is `alike` enough."""
     import difflib  # which only a mistake needs
 
     return next(iter(difflib.get_close_matches(word, known, 1, alike)), "")

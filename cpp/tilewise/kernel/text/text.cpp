@@ -220,7 +220,7 @@ std::string advice_on(std::string_view text) {
     if (text.size() > 1 && text.ends_with('i') && text.find_first_not_of("+-0123456789.eE") == text.size() - 1) {
         return "sed 's/i/j/g' writes the imaginary unit as j";
     }
-    if (std::string_view("#N/A#NULL!#DIV/0!#VALUE!#REF!#NAME?#NUM!").find(text) != text.npos && text.front() == '#') {
+    if (!text.empty() && error_word(text.data(), text.data() + text.size()) == text) {
         return "write nan in its place";
     }
     if (may_be_missing(text)) {

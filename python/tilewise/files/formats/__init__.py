@@ -215,7 +215,7 @@ def split_name(name: str) -> tuple[str, str]:
 def split_input(name: str) -> tuple[str, str, str | None]:
     """Path, member and slice of an input's name such as `file.h5:/x[3]`; no slice is None.
 
-    The number of a page may stand in brackets too, alone.
+    A page number alone may stand in brackets, too.
     """
     found = _SLICE.fullmatch(name)
     if found is None or os.path.lexists(name):

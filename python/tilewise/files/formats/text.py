@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from tilewise.base.errors import UsageError
@@ -51,7 +52,6 @@ class _Begun(NamedTuple):
 
     lines: list[TextLine]
     columns: TextColumns
-    table: bool  # names or a choice of columns tell that no line has the shape
     warnings: tuple[str, ...] = ()
 
 
@@ -84,7 +84,8 @@ def inspect(
     file, size = open_regular(path, name)
     notes: list[str] = []
     with file:
-        lines, found, table, warnings = _begun(file, name, member, size, style, columns)
+        lines, found, warnings = _begun(file, name, member, size, style, columns)
+        table = bool(found.names or found.taken)  # then no line has the shape
         reading, begin, second = found.reading, lines[0], lines[1] if len(lines) > 1 else None
         pair = _shape_in(begin, style) if second and style.header_rows is None and not table else None
         rule = LineRule(reading.separator == "\t" and bool(style.missing), not found.taken)
@@ -197,25 +198,31 @@ def _begun(file: BinaryIO, name: str, member: str, size: int, style: Style, colu
                 error.advice = f"--header-rows 1 skips a line of names; {error.advice}"
             error.advice = error.advice or choice_of(lines, usual, style, base)
             raise error
-        doubt = style.header_rows is None and (not first or may_be_names(lines, reading))
-        said = (
-            "its first line could also have names of columns; it is read as numbers; --header-rows 1 skips it"
-        )
-        told = [f"{said}, --header-rows 0 says it is numbers"] if doubt else []
-        return _Begun(lines, TextColumns(reading), table=False, warnings=tuple(told))
-    table, warnings = found.columns, tuple(filter(None, [found.columns.warning]))
-    if style.header_rows is None and not table.names and reading is None:
-        said = (
-            "its first line is read as numbers; --header-rows 1 skips names, --header-rows 0 says it has none"
-        )
-        warnings = (*warnings, said)
-    if table.names and style.header_rows is None and not member:
+        found = _Begun(lines, TextColumns(reading))
+    if style.header_rows is not None:
+        return found._replace(warnings=tuple(filter(None, [found.columns.warning])))
+    doubt = reading is not None and (not first or may_be_names(lines, reading))
+    return found._replace(warnings=tuple(_doubts(found.columns, reading is None, doubt, member)))
+
+
+def _doubts(table: TextColumns, words: bool, may_have_names: bool, member: str) -> Iterator[str]:
+    """Warn of a first line that may be meant otherwise, and of columns that are left out.
+
+    `words`: some fields of the first lines are no numbers. `may_have_names`: its numbers count up.
+    """
+    if table.names and not member:
         names = [each for each in table.names if each]
         more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
         said = f"{printable(', '.join(names[:_SHOWN_NAMES]))}{more}"
-        read = f"its first line is read as column names: {said}; --header-rows 1 confirms that"
-        warnings = (read, *warnings)
-    return found._replace(warnings=warnings)
+        yield f"its first line is read as column names: {said}; --header-rows 1 confirms that"
+    if table.warning:
+        yield table.warning
+    if not table.names and words:
+        said = "its first line is read as numbers; --header-rows 1 skips names"
+        yield f"{said}, --header-rows 0 says it has none"
+    elif not table.names and not table.taken and may_have_names:
+        said = "its first line could also have names of columns; it is read as numbers"
+        yield f"{said}; --header-rows 1 skips it, --header-rows 0 says it is numbers"
 
 
 def _table(
@@ -247,7 +254,7 @@ def _table(
                 continue
             if table is not None and comments != bool(table.taken):
                 check_wanted(table, name, base, member)
-                return _Begun(body, table, table=True)
+                return _Begun(body, table)
     if refusal is not None:
         raise refusal
     return None
