@@ -25,7 +25,7 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build
 IN_DEV := --config-settings=build-dir=build/dev --config-settings=cmake.define.TILEWISE_TESTS=ON
 
 .DELETE_ON_ERROR:
-.PHONY: docs help install develop demo test check slow test-slow test-rest test-wheel quick compilers scaling reports-simulated simulator lint format tidy wheel release notebook torture fuzz fuzz-formats fuzz-mutations bench bench-bits bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-simulated bench-stencil bench-svd bench-transpose bench-truth clean dist-clean
+.PHONY: docs help install develop demo test check slow test-slow test-rest test-wheel quick compilers scaling reports-simulated simulator lint format tidy wheel release notebook torture fuzz fuzz-formats fuzz-mutations bench bench-bits bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-sets bench-simulated bench-stencil bench-svd bench-transpose bench-truth clean dist-clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -156,6 +156,9 @@ bench-multiply: $(VENV)/.installed  ## the multiply figures beside their peers; 
 
 bench-products: $(VENV)/.installed  ## the product kernel alone beside numpy: squares, 200 random shapes, tiles beside BLAS
 	$(BIN)/python bench/run.py products $(ARGS)
+
+bench-sets: $(VENV)/.installed  ## every kernel on every instruction set that is here: shares of its bound and of a peer, the worst first
+	$(BIN)/python bench/run.py sets $(ARGS)
 
 bench-io: $(VENV)/.installed  ## every way of reading and writing beside the limit, text beside numpy and pandas
 	@$(PIP_INSTALL) pandas

@@ -27,6 +27,7 @@ from cases import (
     plan_hosts,
     plan_simulated,
     products,
+    sets,
     simulated_ranks,
     simulated_start,
     small,
@@ -62,6 +63,7 @@ SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
         "strassen": strassen.strassen,
     },
     "products": {"squares": products.squares, "random-shapes": products.random_shapes},
+    "sets": {"sets": sets.sets},
     "io": {
         "strategies": strategies.strategies,
         "texts": texts.texts,

@@ -185,36 +185,67 @@ TEST_CASE("types that only files hold cannot be computed in") {
                     UsageError);
 }
 
-TEST_CASE("apply multiplies with two vectors and sums weighted numbers, as it lies and transposed") {
-    const std::int64_t m = 37, n = 53;
-    for (const bool transposed : {false, true}) {
-        const Matrix<float> a(m, n, transposed, 3);
-        Probe<double> x(n + 2);
-        Image<double> y(m + 1);
-        for (std::size_t j = 0; j < x.first.size(); ++j) {
-            x.first[j] = number<double>(j);
-            x.second[j] = number<double>(j + 500);
-            x.weights[j] = static_cast<double>(j % 5);  // some are 0: left out
-        }
-        apply<float>(a.operand(), m, n, x, 2, y, 1, 2);
-        for (std::int64_t i = 0; i < m; ++i) {
-            double first = 0, second = 0, sum = 0, square = 0;
-            for (std::int64_t j = 0; j < n; ++j) {
-                const double weight = x.weights[static_cast<std::size_t>(j + 2)];
-                if (weight == 0) {
-                    continue;
-                }
-                first += a.at(i, j) * x.first[static_cast<std::size_t>(j + 2)];
-                second += a.at(i, j) * x.second[static_cast<std::size_t>(j + 2)];
-                sum += std::abs(a.at(i, j)) * weight;
-                square += double(a.at(i, j)) * a.at(i, j) * weight * weight;
+TEST_CASE_TEMPLATE("apply multiplies with two vectors and sums weighted numbers, as it lies and transposed", T, float,
+                   double, std::int64_t, std::complex<float>, std::complex<double>) {
+    using V = Check<T>;
+    const bool exact = std::is_integral_v<T>;
+    const auto size = [](const auto& value) {
+        const std::complex<double> z(static_cast<std::complex<double>>(value));
+        return std::array{std::abs(z.real()), std::abs(z.imag())};
+    };
+    for (const auto& [m, n] : std::vector<std::array<std::int64_t, 2>>{{37, 53}, {1, 1}, {8, 300}, {1100, 9}}) {
+        for (const bool transposed : {false, true}) {
+            Matrix<T> a(m, n, transposed, 3);
+            Probe<V> x(n + 2);
+            Image<V> y(m + 1);
+            for (std::size_t j = 0; j < x.first.size(); ++j) {
+                x.first[j] = number<V>(j);
+                x.second[j] = number<V>(j + 500);
+                x.weights[j] = static_cast<double>(j % 5 + (n > 100 ? 1 : 0));  // some are 0: left out
             }
-            CHECK(y.first[static_cast<std::size_t>(i + 1)] == doctest::Approx(first));
-            CHECK(y.second[static_cast<std::size_t>(i + 1)] == doctest::Approx(second));
-            CHECK(y.sums[static_cast<std::size_t>(i + 1)] == doctest::Approx(sum));
-            CHECK(y.squares[static_cast<std::size_t>(i + 1)] == doctest::Approx(square));
+            for (std::int64_t k = 0; !exact && k < std::ssize(a.memory); ++k) {
+                if (x.weights[static_cast<std::size_t>((transposed ? k / a.stride : k % a.stride) % n + 2)] == 0) {
+                    a.memory[static_cast<std::size_t>(k)] = T(std::numeric_limits<float>::quiet_NaN());
+                }
+            }
+            apply<T>(a.operand(), m, n, x, 2, y, 1, 2);
+            ColumnSizes sizes(n + 1);
+            if constexpr (!std::is_integral_v<T>) {
+                measure_columns<T>(a.operand(), m, n, sizes, 1, 2);
+            }
+            std::vector<double> largest(static_cast<std::size_t>(n)), squares(largest);
+            for (std::int64_t i = 0; i < m; ++i) {
+                V first{}, second{};
+                double sum = 0, square = 0;
+                for (std::int64_t j = 0; j < n; ++j) {
+                    const auto k = static_cast<std::size_t>(j + 2);
+                    for (const double part : size(a.at(i, j))) {
+                        largest[k - 2] = part > largest[k - 2] ? part : largest[k - 2];
+                        squares[k - 2] += part * part;
+                        if (x.weights[k] != 0) {
+                            sum += part * x.weights[k];
+                            square += part * x.weights[k] * part * x.weights[k];
+                        }
+                    }
+                    if (exact || x.weights[k] != 0) {
+                        first += V(a.at(i, j)) * x.first[k];
+                        second += V(a.at(i, j)) * x.second[k];
+                    }
+                }
+                const auto at = static_cast<std::size_t>(i + 1);
+                REQUIRE(distance(y.first[at], first) <= 1e-12);
+                REQUIRE(distance(y.second[at], second) <= 1e-12);
+                REQUIRE((exact || y.sums[at] == doctest::Approx(sum)));
+                REQUIRE((exact || y.squares[at] == doctest::Approx(square)));
+            }
+            CHECK(y.first[0] == V{});
+            for (std::int64_t j = 0; !exact && j < n; ++j) {
+                const auto at = static_cast<std::size_t>(j + 1);
+                REQUIRE(sizes.largest[at] == largest[at - 1]);
+                REQUIRE((sizes.squares[at] == doctest::Approx(squares[at - 1]) ||
+                         (std::isnan(sizes.squares[at]) && std::isnan(squares[at - 1]))));
+            }
         }
-        CHECK(y.first[0] == 0);
     }
 }
 

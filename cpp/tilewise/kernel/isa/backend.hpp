@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "tilewise/kernel/factor/block_reflector.hpp"
+#include "tilewise/kernel/product/apply_strip.hpp"
 #include "tilewise/kernel/product/few_vectors.hpp"
 #include "tilewise/kernel/product/gemm_set.hpp"
 #include "tilewise/kernel/product/thin_strip.hpp"
@@ -33,6 +34,7 @@ struct Backend {
     SweepSet sweep;
     ThinSet thin;
     GemmSet gemm;
+    CheckSet check;
     FewVectors<float> few32;
     FewVectors<double> few64;
     ApplyReflectors reflect;

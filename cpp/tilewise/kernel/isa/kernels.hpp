@@ -7,6 +7,7 @@
 
 #include "tilewise/kernel/factor/reflect.hpp"
 #include "tilewise/kernel/isa/backend.hpp"
+#include "tilewise/kernel/product/apply_walk.hpp"
 #include "tilewise/kernel/product/few_vectors_tiles.hpp"
 #include "tilewise/kernel/product/gemm_block.hpp"
 #include "tilewise/kernel/product/thin_walk.hpp"
@@ -31,6 +32,7 @@ constexpr Backend backend_of(std::string_view name, Instructions versions, std::
                      Thin<double, width>::transposed},
             .gemm = {tiles, Blocks<float, width, rows, vectors>::set, Blocks<double, width, rows, vectors>::set,
                      Blocks<std::uint64_t, width, rows, vectors>::set},
+            .check = {check_loops<float, width>(), check_loops<double, width>(), check_loops<std::uint64_t, width>()},
             .few32 = few_vectors<float, width, rows, vectors>,
             .few64 = few_vectors<double, width, rows, vectors>,
             .reflect = reflect<width, rows, vectors>,

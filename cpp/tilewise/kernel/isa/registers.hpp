@@ -65,6 +65,26 @@ using Doubles16 = Vector<double, 16>::type;
 }
 #endif
 
+/// The numbers at `from` in double precision, a register of them.
+template <std::size_t width> [[gnu::always_inline]] inline typename Vector<double, width>::type load_widened(
+    const float* from) {
+    typename Vector<double, width>::type numbers;
+    for (std::size_t lane = 0; lane < width / sizeof(double); ++lane) {
+        numbers[lane] = static_cast<double>(from[lane]);
+    }
+    return numbers;
+}
+#if defined(__AVX2__)  // one instruction, which GCC 12 does not find
+template <> [[gnu::always_inline]] inline Vector<double, 32>::type load_widened<32>(const float* from) {
+    return _mm256_cvtps_pd(_mm_loadu_ps(from));
+}
+#endif
+#if defined(__AVX512F__)
+template <> [[gnu::always_inline]] inline Vector<double, 64>::type load_widened<64>(const float* from) {
+    return _mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(from));  // without a false alarm of GCC 12
+}
+#endif
+
 /// The same number everywhere. Less nothing, so that it is one broadcast: 0 + number would be an addition, for the sake
 /// of −0.
 template <class V, class T> [[gnu::always_inline]] inline V everywhere(T number) { return number - V{}; }

@@ -1,131 +1,118 @@
-// Row by row where the block lies as it is, column sums where its transpose lies in memory; vectors by the compiler.
+// Which loop does a block: by how it lies, and complex numbers as pairs of reals; threads take rows, or columns.
 #include "tilewise/kernel/product/apply.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "tilewise/base/threads.hpp"
 #include "tilewise/base/work.hpp"
-#include "tilewise/kernel/isa/versions.hpp"
+#include "tilewise/kernel/isa/backend.hpp"
 
 namespace tilewise::kernel {
 namespace {
 
-template <class T> struct Task {
-    const T* data;
-    std::int64_t stride, n;
-    std::int64_t begin, end;  // rows of the matrix that this thread does
-    const Check<T>*x0, *x1;
-    const double* weights;
-    Check<T>*y0, *y1;
-    double *sums, *squares;
+/// The real type that a number's parts are stored in, how many they are, and the type that they are summed in.
+template <class T> struct Parts {
+    using real = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
+    using sum = SummedIn<real>;
+    static constexpr int count = 1;
+};
+template <class R> struct Parts<std::complex<R>> {
+    using real = R;
+    using sum = double;
+    static constexpr int count = 2;
 };
 
-template <class T> TILEWISE_INLINE void along_rows(const Task<T>& t) {
-    for (std::int64_t i = t.begin; i < t.end; ++i) {
-        const T* row = t.data + i * t.stride;
-        Check<T> sum0{}, sum1{};
-        double sum = 0, square = 0;
-#pragma omp simd reduction(+ : sum0, sum1, sum, square)
-        for (std::int64_t j = 0; j < t.n; ++j) {
-            auto value = static_cast<Check<T>>(row[j]);
-            if constexpr (!std::is_integral_v<T>) {
-                value = t.weights[j] == 0 ? 0 : value;
-                const double weighted = std::abs(value) * t.weights[j];
-                sum += weighted;
-                square += weighted * weighted;
-            }
-            sum0 += value * t.x0[j];
-            sum1 += value * t.x1[j];
-        }
-        t.y0[i] += sum0;
-        t.y1[i] += sum1;
-        t.sums[i] += sum;
-        t.squares[i] += square;
-    }
-}
-
-template <class T> TILEWISE_INLINE void down_columns(const Task<T>& t) {
-    for (std::int64_t j = 0; j < t.n; ++j) {
-        const T* row = t.data + j * t.stride;
-        const Check<T> x0 = t.x0[j], x1 = t.x1[j];
-        const double weight = t.weights[j];
-        if (!std::is_integral_v<T> && weight == 0) {
+/// Those of `n` columns, of so many reals each, that have a weight; all of whole numbers.
+template <bool all> std::vector<CheckRun> runs_of(const double* weights, std::int64_t n, int parts) {
+    std::vector<CheckRun> runs;
+    for (std::int64_t j = 0; j < n; ++j) {
+        if (!all && weights[j] == 0) {
             continue;
         }
-#pragma omp simd
-        for (std::int64_t i = t.begin; i < t.end; ++i) {
-            const auto value = static_cast<Check<T>>(row[i]);
-            t.y0[i] += value * x0;
-            t.y1[i] += value * x1;
-            if constexpr (!std::is_integral_v<T>) {
-                const double weighted = std::abs(value) * weight;
-                t.sums[i] += weighted;
-                t.squares[i] += weighted * weighted;
-            }
+        if (runs.empty() || runs.back().end != j * parts) {
+            runs.push_back({j * parts, j * parts});
         }
+        runs.back().end += parts;
     }
+    return runs;
 }
 
-// Complex numbers as pairs of reals: without the library's care for infinities, which a check does not need.
-template <class R> TILEWISE_INLINE void complex_product(const Task<std::complex<R>>& t, bool transposed) {
-    for (std::int64_t outer = transposed ? 0 : t.begin; outer < (transposed ? t.n : t.end); ++outer) {
-        const auto* row = reinterpret_cast<const R*>(t.data + outer * t.stride);
-        for (std::int64_t inner = transposed ? t.begin : 0; inner < (transposed ? t.end : t.n); ++inner) {
-            const std::int64_t i = transposed ? inner : outer, j = transposed ? outer : inner;
-            if (t.weights[j] == 0) {
-                continue;
-            }
-            const double re = row[2 * inner], im = row[2 * inner + 1];
-            const auto times = [&](const std::complex<double>& x) {
-                return std::complex<double>(re * x.real() - im * x.imag(), re * x.imag() + im * x.real());
-            };
-            t.y0[i] += times(t.x0[j]);
-            t.y1[i] += times(t.x1[j]);
-            const double weighted_re = std::abs(re) * t.weights[j], weighted_im = std::abs(im) * t.weights[j];
-            t.sums[i] += weighted_re + weighted_im;
-            t.squares[i] += weighted_re * weighted_re + weighted_im * weighted_im;
-        }
-    }
-}
-
-template <class T> void multiply(const Task<T>& t, bool transposed) {
-    transposed ? in_versions<down_columns<T>>(t) : in_versions<along_rows<T>>(t);
-}
-template <class R> void multiply(const Task<std::complex<R>>& t, bool transposed) { complex_product(t, transposed); }
-
-/// Sizes of columns of real numbers, `parts` of them (2 of a complex number) to a column.
-template <class R> struct Measured {
-    const R* data;
-    std::int64_t stride, m;
-    std::int64_t begin, end;  // columns that this thread does
-    double *largest, *squares;
-};
-
-template <class R, int parts> TILEWISE_INLINE void walk(const Measured<R>& t, bool transposed) {
-    const auto count = [&](std::int64_t j, const R* number) {
-        for (int part = 0; part < parts; ++part) {
-            const double size = std::abs(static_cast<double>(number[part]));
-            t.largest[j] = size > t.largest[j] ? size : t.largest[j];
-            t.squares[j] += size * size;
-        }
+/// Rows [begin, end) of the matrix.
+template <class T> void multiply(const Operand& matrix, std::int64_t n, std::int64_t begin, std::int64_t end,
+                                 const Probe<Check<T>>& x, std::int64_t x_at, Image<Check<T>>& y, std::int64_t y_at) {
+    using P = Parts<T>;
+    using R = typename P::real;
+    using Number = typename P::sum;
+    constexpr int parts = P::count;
+    const CheckLoops<R>& loops = backend().check.loops<R>();
+    const auto reals = [](const auto& numbers, std::int64_t at) {
+        return reinterpret_cast<const Number*>(numbers.data() + at);
     };
-    for (std::int64_t outer = transposed ? t.begin : 0; outer < (transposed ? t.end : t.m); ++outer) {
-        const R* line = t.data + outer * t.stride * parts;
-        if (transposed) {
-            double largest = t.largest[outer], squares = t.squares[outer];
-#pragma omp simd reduction(max : largest) reduction(+ : squares)
-            for (std::int64_t i = 0; i < t.m * parts; ++i) {
-                const double size = std::abs(static_cast<double>(line[i]));
-                largest = size > largest ? size : largest;
-                squares += size * size;
+    const auto* data = reinterpret_cast<const R*>(matrix.data);
+    if (!matrix.transposed) {
+        const std::vector<CheckRun> runs = runs_of<std::is_integral_v<R>>(x.weights.data() + x_at, n, parts);
+        CheckRows<R> rows{{data, matrix.stride * parts, n * parts},
+                     begin, end,
+                     {reals(x.first, x_at), reals(x.second, x_at)},
+                     x.weights.data() + x_at,
+                     {},
+                     parts,
+                     y.sums.data() + y_at,
+                     y.squares.data() + y_at,
+                     runs.data(),
+                     std::ssize(runs)};
+        std::vector<Number> probes;
+        std::vector<double> weights;
+        for (std::size_t p = 0; p < 2; ++p) {
+            rows.image[parts * p] = reinterpret_cast<Number*>((p == 0 ? y.first : y.second).data() + y_at);
+            rows.image[parts * p + parts - 1] = rows.image[parts * p] + parts - 1;
+        }
+        if constexpr (parts == 2) {
+            const std::int64_t count = 2 * n;
+            probes.resize(static_cast<std::size_t>(4 * count));
+            weights.resize(static_cast<std::size_t>(count));
+            for (std::size_t p = 0; p < 2; ++p) {
+                const Number* from = reals(p == 0 ? x.first : x.second, x_at);
+                Number *real = probes.data() + static_cast<std::int64_t>(2 * p) * count, *imaginary = real + count;
+                for (std::int64_t k = 0; k < count; k += 2) {
+                    real[k] = from[k];
+                    real[k + 1] = -from[k + 1];
+                    imaginary[k] = from[k + 1];
+                    imaginary[k + 1] = from[k];
+                }
+                rows.probe[2 * p] = real;
+                rows.probe[2 * p + 1] = imaginary;
             }
-            t.largest[outer] = largest;
-            t.squares[outer] = squares;
-        } else {
-#pragma omp simd
-            for (std::int64_t j = t.begin; j < t.end; ++j) {
-                count(j, line + j * parts);
+            for (std::int64_t k = 0; k < count; ++k) {
+                weights[static_cast<std::size_t>(k)] = x.weights[static_cast<std::size_t>(x_at + k / 2)];
             }
+            rows.weights = weights.data();
+        }
+        (parts == 2 ? loops.complex_rows : loops.rows)(rows);
+        return;
+    }
+    const auto part = [&](std::vector<Check<T>>& numbers) { return reinterpret_cast<Number*>(numbers.data() + y_at); };
+    CheckColumns<R> columns{{data, matrix.stride * parts, n},
+                       begin * parts, end * parts,
+                       {reals(x.first, x_at), reals(x.second, x_at)},
+                       x.weights.data() + x_at,
+                       {part(y.first), part(y.second)},
+                       y.sums.data() + y_at,
+                       y.squares.data() + y_at};
+    std::vector<double> sums;
+    if constexpr (parts == 2) {  // of each part, so that registers need not be folded
+        sums.resize(static_cast<std::size_t>(4 * (end - begin)));
+        columns.sums = sums.data() - 2 * begin;
+        columns.squares = columns.sums + 2 * (end - begin);
+    }
+    (parts == 2 ? loops.complex_columns : loops.columns)(columns);
+    if constexpr (parts == 2) {
+        for (std::int64_t i = begin; i < end; ++i) {
+            const auto at = static_cast<std::size_t>(y_at + i);
+            y.sums[at] += columns.sums[2 * i] + columns.sums[2 * i + 1];
+            y.squares[at] += columns.squares[2 * i] + columns.squares[2 * i + 1];
         }
     }
 }
@@ -143,19 +130,7 @@ void apply(const Operand& matrix, std::int64_t m, std::int64_t n, const Probe<Ch
         return;
     }
     parallel_ranges(workers(m, n, threads), m, [&](std::int64_t begin, std::int64_t end, int) {
-        const Task<T> task{reinterpret_cast<const T*>(matrix.data),
-                           matrix.stride,
-                           n,
-                           begin,
-                           end,
-                           x.first.data() + x_at,
-                           x.second.data() + x_at,
-                           x.weights.data() + x_at,
-                           y.first.data() + y_at,
-                           y.second.data() + y_at,
-                           y.sums.data() + y_at,
-                           y.squares.data() + y_at};
-        multiply(task, matrix.transposed);
+        multiply<T>(matrix, n, begin, end, x, x_at, y, y_at);
     });
 }
 
@@ -166,17 +141,34 @@ void measure_columns(const Operand& matrix, std::int64_t m, std::int64_t n, Colu
     if (stood_in_for(3 * numbers, static_cast<double>(sizeof(T)) * numbers)) {
         return;
     }
-    constexpr bool pairs = !std::is_floating_point_v<T>;
-    using R = decltype(std::abs(T{}));
+    using R = typename Parts<T>::real;
+    constexpr int parts = Parts<T>::count;
+    const CheckLoops<R>& loops = backend().check.loops<R>();
+    const auto* data = reinterpret_cast<const R*>(matrix.data);
     parallel_ranges(workers(m, n, threads), n, [&](std::int64_t begin, std::int64_t end, int) {
-        const Measured<R> task{reinterpret_cast<const R*>(matrix.data),
-                               matrix.stride,
-                               m,
-                               begin,
-                               end,
-                               sizes.largest.data() + at,
-                               sizes.squares.data() + at};
-        in_versions<walk<R, pairs ? 2 : 1>>(task, matrix.transposed);
+        const auto add = [&](std::int64_t column, double largest, double squares) {
+            double& size = sizes.largest[static_cast<std::size_t>(at + column)];
+            size = std::max(size, largest);
+            sizes.squares[static_cast<std::size_t>(at + column)] += squares;
+        };
+        if (matrix.transposed) {
+            std::vector<double> found(static_cast<std::size_t>(2 * (end - begin)));
+            const CheckSizes<R> lines{{data, matrix.stride * parts, m * parts},
+                                    begin, end, found.data() - begin, found.data() + (end - 2 * begin)};
+            loops.sizes_of_lines(lines);
+            for (std::int64_t j = begin; j < end; ++j) {
+                add(j, lines.largest[j], lines.squares[j]);
+            }
+            return;
+        }
+        const std::int64_t first = begin * parts, count = (end - begin) * parts;
+        std::vector<double> found(static_cast<std::size_t>(2 * count));
+        const CheckSizes<R> reals{{data, matrix.stride * parts, m},
+                                first, first + count, found.data() - first, found.data() + (count - first)};
+        loops.sizes_across(reals);
+        for (std::int64_t k = first; k < first + count; ++k) {
+            add(k / parts, reals.largest[k], reals.squares[k]);
+        }
     });
 }
 
