@@ -35,7 +35,10 @@ def _row(name: str, each: dict[str, Any]) -> Row:
     """How much of what is asked for was reached: 1 or more is enough."""
     ours = statistics.median(each["tilewise"])
     shares = [
-        (ours / statistics.median(each[many]) / asked, f"{ours / statistics.median(each[many]):.2f} of {each[one]}")
+        (
+            ours / statistics.median(each[many]) / asked,
+            f"{ours / statistics.median(each[many]):.2f} of {each[one]}",
+        )
         for one, many, asked in (("bound", "bounds", BOUND), ("peer", "peers", PEER))
         if many in each
     ]

@@ -268,8 +268,8 @@ template <class T> void products() {
     random_numbers(b, dtype_of<T>);
     for (const int columns : {1, 4, 8}) {
         const double bytes = static_cast<double>(a.bytes());
-        const Product right{dtype_of<T>, large, columns, large, {a.data(), large}, {b.data(), columns}, c.data(),
-                            columns};
+        const Product right{dtype_of<T>,         large,    columns, large, {a.data(), large},
+                            {b.data(), columns}, c.data(), columns};
         const Product left{dtype_of<T>, columns, large, large, {b.data(), large}, {a.data(), large}, c.data(), large};
         const auto *x = reinterpret_cast<const T*>(a.data()), *y = reinterpret_cast<const T*>(b.data());
         auto* z = reinterpret_cast<T*>(c.data());
@@ -286,15 +286,15 @@ template <class T> void products() {
         const Buffer few(static_cast<std::size_t>(k * vectors) * sizeof(T)),
             sums(static_cast<std::size_t>(m * vectors) * sizeof(T));
         for (const bool rows : {true, false}) {
-            measure("few vectors by " + std::string(rows ? "rows, " : "columns, ") + type<T>() +
-                        std::to_string(vectors),
-                    "operations",
-                    {2.0 * static_cast<double>(m * k * vectors),
-                     [&, rows] {
-                         multiply_few(m, k, vectors, rows ? by_rows : by_columns,
-                                      reinterpret_cast<const T*>(few.data()), reinterpret_cast<T*>(sums.data()));
-                     }},
-                    multiply_adds<T>());
+            measure(
+                "few vectors by " + std::string(rows ? "rows, " : "columns, ") + type<T>() + std::to_string(vectors),
+                "operations",
+                {2.0 * static_cast<double>(m * k * vectors),
+                 [&, rows] {
+                     multiply_few(m, k, vectors, rows ? by_rows : by_columns, reinterpret_cast<const T*>(few.data()),
+                                  reinterpret_cast<T*>(sums.data()));
+                 }},
+                multiply_adds<T>());
         }
     }
 }
@@ -426,8 +426,8 @@ template <class T> void checks(const std::string& name, Dtype dtype) {
     std::fill(x.second.begin(), x.second.end(), Check<T>(2));
     std::fill(x.weights.begin(), x.weights.end(), 1.0);
     Image<Check<T>> y(n);
-    measure("check by rows, " + name, "bytes",
-            {bytes, [&] { apply<T>({matrix.data(), n}, m, n, x, 0, y, 0, 1); }}, reading(matrix));
+    measure("check by rows, " + name, "bytes", {bytes, [&] { apply<T>({matrix.data(), n}, m, n, x, 0, y, 0, 1); }},
+            reading(matrix));
     measure("check by columns, " + name, "bytes",
             {bytes, [&] { apply<T>({matrix.data(), n, true}, n, m, x, 0, y, 0, 1); }}, reading(matrix));
     if constexpr (!std::is_integral_v<T>) {
@@ -451,19 +451,16 @@ void sums_of_bytes() {
             {bytes, [&] { kept = fletcher32(data.data(), static_cast<std::int64_t>(data.bytes())); }}, reading(data));
     for (const std::size_t item : {1U, 2U, 4U, 8U, 16U}) {
         const std::int64_t rows = static_cast<std::int64_t>(data.bytes() / item) / side;
-        measure("fingerprint, items of " + std::to_string(item), "bytes",
-                {bytes,
-                 [&] {
-                     kept = static_cast<double>(fingerprint(data.data(), rows, side, item, 0, 0, false, 1, 1));
-                 }},
-                reading(data));
+        measure(
+            "fingerprint, items of " + std::to_string(item), "bytes",
+            {bytes, [&] { kept = static_cast<double>(fingerprint(data.data(), rows, side, item, 0, 0, false, 1, 1)); }},
+            reading(data));
     }
     for (const std::int64_t item : {2, 4, 8}) {
         const Packing packing{{{FilterKind::shuffle, item}}, static_cast<std::int64_t>(data.bytes())};
         const Buffer chunk(data.bytes() + 64), second(chunk.bytes());
         measure("bytes unshuffled, of " + std::to_string(item), "bytes",
-                {bytes,
-                 [&] { unpack(packing, 0, chunk.data(), packing.bytes, other.data(), second.data()); }},
+                {bytes, [&] { unpack(packing, 0, chunk.data(), packing.bytes, other.data(), second.data()); }},
                 copying(chunk, other, data.bytes()));
     }
     const std::int64_t n = 1 << 21;
@@ -473,8 +470,10 @@ void sums_of_bytes() {
             const double made = static_cast<double>(n) * static_cast<double>(size_of(dtype));
             measure(std::string(name) + " numbers, " + std::string(name_of(dtype)), "bytes",
                     {made, [&, k = kind] { fill(numbers.data(), {{0, 512}, {0, n / 512}}, n / 512, dtype, k, 1, 1); }},
-                    kind == Fill::normal ? Side{} : Side{made,
-                     [&, made] { std::memset(numbers.data(), 1, static_cast<std::size_t>(made)); }, "memory written"});
+                    kind == Fill::normal
+                        ? Side{}
+                        : Side{made, [&, made] { std::memset(numbers.data(), 1, static_cast<std::size_t>(made)); },
+                               "memory written"});
         }
     }
 }
@@ -493,8 +492,7 @@ template <class T> void texts(const std::string& name, Dtype dtype) {
     const auto bytes = static_cast<double>(end - text.data());
     std::vector<char> out(text.size());
     measure("text read, " + name, "bytes",
-            {bytes,
-             [&] { parse_text(text.data(), end, style, dtype, back.data(), rows * columns, 1); }}, {},
+            {bytes, [&] { parse_text(text.data(), end, style, dtype, back.data(), rows * columns, 1); }}, {},
             {bytes,
              [&] {
                  T* to = reinterpret_cast<T*>(back.data());

@@ -54,15 +54,16 @@ template <class T> void multiply(const Operand& matrix, std::int64_t n, std::int
     if (!matrix.transposed) {
         const std::vector<CheckRun> runs = runs_of<std::is_integral_v<R>>(x.weights.data() + x_at, n, parts);
         CheckRows<R> rows{{data, matrix.stride * parts, n * parts},
-                     begin, end,
-                     {reals(x.first, x_at), reals(x.second, x_at)},
-                     x.weights.data() + x_at,
-                     {},
-                     parts,
-                     y.sums.data() + y_at,
-                     y.squares.data() + y_at,
-                     runs.data(),
-                     std::ssize(runs)};
+                          begin,
+                          end,
+                          {reals(x.first, x_at), reals(x.second, x_at)},
+                          x.weights.data() + x_at,
+                          {},
+                          parts,
+                          y.sums.data() + y_at,
+                          y.squares.data() + y_at,
+                          runs.data(),
+                          std::ssize(runs)};
         std::vector<Number> probes;
         std::vector<double> weights;
         for (std::size_t p = 0; p < 2; ++p) {
@@ -95,12 +96,13 @@ template <class T> void multiply(const Operand& matrix, std::int64_t n, std::int
     }
     const auto part = [&](std::vector<Check<T>>& numbers) { return reinterpret_cast<Number*>(numbers.data() + y_at); };
     CheckColumns<R> columns{{data, matrix.stride * parts, n},
-                       begin * parts, end * parts,
-                       {reals(x.first, x_at), reals(x.second, x_at)},
-                       x.weights.data() + x_at,
-                       {part(y.first), part(y.second)},
-                       y.sums.data() + y_at,
-                       y.squares.data() + y_at};
+                            begin * parts,
+                            end * parts,
+                            {reals(x.first, x_at), reals(x.second, x_at)},
+                            x.weights.data() + x_at,
+                            {part(y.first), part(y.second)},
+                            y.sums.data() + y_at,
+                            y.squares.data() + y_at};
     std::vector<double> sums;
     if constexpr (parts == 2) {  // of each part, so that registers need not be folded
         sums.resize(static_cast<std::size_t>(4 * (end - begin)));
@@ -154,7 +156,10 @@ void measure_columns(const Operand& matrix, std::int64_t m, std::int64_t n, Colu
         if (matrix.transposed) {
             std::vector<double> found(static_cast<std::size_t>(2 * (end - begin)));
             const CheckSizes<R> lines{{data, matrix.stride * parts, m * parts},
-                                    begin, end, found.data() - begin, found.data() + (end - 2 * begin)};
+                                      begin,
+                                      end,
+                                      found.data() - begin,
+                                      found.data() + (end - 2 * begin)};
             loops.sizes_of_lines(lines);
             for (std::int64_t j = begin; j < end; ++j) {
                 add(j, lines.largest[j], lines.squares[j]);
@@ -164,7 +169,10 @@ void measure_columns(const Operand& matrix, std::int64_t m, std::int64_t n, Colu
         const std::int64_t first = begin * parts, count = (end - begin) * parts;
         std::vector<double> found(static_cast<std::size_t>(2 * count));
         const CheckSizes<R> reals{{data, matrix.stride * parts, m},
-                                first, first + count, found.data() - first, found.data() + (count - first)};
+                                  first,
+                                  first + count,
+                                  found.data() - first,
+                                  found.data() + (count - first)};
         loops.sizes_across(reals);
         for (std::int64_t k = first; k < first + count; ++k) {
             add(k / parts, reals.largest[k], reals.squares[k]);

@@ -43,8 +43,8 @@ template <class R> struct CheckColumns {
     std::int64_t begin, end;
     const Number* probe[2];  ///< of complex numbers pairs
     const double* weights;
-    Number* image[2];  ///< pairs, too
-    double *sums, *squares;        ///< of each real
+    Number* image[2];        ///< pairs, too
+    double *sums, *squares;  ///< of each real
 };
 
 /// Sizes of reals: of lines [begin, end) that are columns, or at [begin, end) of all lines, which are rows.
