@@ -74,7 +74,8 @@ def build() -> Path:
 
 def servers() -> tuple[Server, Server]:
     numpy: list[str | Path] = [sys.executable, PEERS / "numpy_products.py"]
-    return Server([build()]), Server(numpy, OPENBLAS_NUM_THREADS=str(THREADS))
+    # One thread of BLAS, as jobs have it: others would spin for a tenth of a second when the program begins.
+    return Server([build()], OPENBLAS_NUM_THREADS="1"), Server(numpy, OPENBLAS_NUM_THREADS=str(THREADS))
 
 
 def squares(setting: Setting) -> list[Row]:

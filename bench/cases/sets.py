@@ -1,4 +1,4 @@
-"""Every kernel on every instruction set that this processor has: a share of its bound, and beside its peer."""
+"""Every kernel on every instruction set that this processor has: a share of its bound, and beside a peer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def sets(setting: Setting) -> list[Row]:
     for name in names:
         say(f"    {name}")
         core = {"OPENBLAS_CORETYPE": CORES[name]} if name in CORES and name != names[0] else {}
-        lines = run([program, setting.rounds], TILEWISE_KERNELS=name, **core).splitlines()
+        lines = run(
+            [program, setting.rounds], TILEWISE_KERNELS=name, OPENBLAS_NUM_THREADS="1", **core
+        ).splitlines()
         measured[name] = {each["kernel"]: each for each in map(json.loads, lines)}
     _add_numpy(measured)
     rows = [_row(name, each) for name in names for each in measured[name].values()]

@@ -90,7 +90,7 @@ void measure(const std::string& kernel, const char* unit, const Side& ours, cons
             if (const int side = round % 2 == 0 ? i : 2 - i; sides[side]->work) {
                 const double now = rate(*sides[side]);
                 if (sides[side]->has_threads) {
-                    std::this_thread::sleep_for(std::chrono::milliseconds(80));
+                    std::this_thread::sleep_for(std::chrono::milliseconds(200));
                 }
                 if (round > 0) {  // the first warms up
                     rates[side].push_back(now);

@@ -42,9 +42,10 @@ struct ProcessorId {
     int family = 0, model = 0;
 };
 
-/// Whether our own tiles are the choice, for each type of number.
+/// Whether our own tiles are the choice: where they were measured to be ahead of BLAS.
 struct OwnTiles {
-    bool float32, float64;
+    std::int64_t least_single;  ///< in single precision, with AVX-512, from this side on
+    bool doubles;
 };
 
 struct Processor {

@@ -20,8 +20,6 @@
 namespace tilewise::kernel {
 namespace {
 
-constexpr std::int64_t least_single = 3072;  // sides in single precision: measured on Zen 5
-
 /// Calls `work` with a number of the type that tiles compute in: integers are unsigned, as their sums may wrap.
 template <class Work> auto with_tiles_of(Dtype dtype, const Work& work) {
     return dtype == Dtype::float32 ? work(float{}) : dtype == Dtype::float64 ? work(double{}) : work(std::uint64_t{});
@@ -103,10 +101,10 @@ bool tiled_gemm_suits(const Product& p) {
     if (!tiled_gemm_takes(p.dtype) || backend().width < 32) {
         return false;
     }
-    if (p.dtype == Dtype::float32) {  // BLAS is ahead with narrower registers, and where C or k is small
-        return own.float32 && backend().versions == Instructions::avx512 && std::min({p.m, p.n, p.k}) >= least_single;
+    if (p.dtype == Dtype::float32) {  // BLAS is ahead with narrower registers
+        return backend().versions == Instructions::avx512 && std::min({p.m, p.n, p.k}) >= own.least_single;
     }
-    return own.float64 && p.m >= 64 && p.n >= 96 && p.k >= 64;
+    return own.doubles && p.m >= 64 && p.n >= 96 && p.k >= 64;
 }
 
 std::string_view tiled_gemm_name() { return backend().gemm.name; }
