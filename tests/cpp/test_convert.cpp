@@ -214,7 +214,7 @@ TEST_CASE("fractions are cut off, ranges held, and losses counted once a number"
     CHECK(both == std::complex<float>(INFINITY, -INFINITY));
 }
 
-TEST_CASE("float16 from and to double agrees with the compiler's conversions") {
+TEST_CASE("float16 from and to float and double agrees with the compiler's conversions") {
     for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
         const auto half = static_cast<std::uint16_t>(bits);
         const double value = half_to_double(half);
@@ -224,12 +224,19 @@ TEST_CASE("float16 from and to double agrees with the compiler's conversions") {
         REQUIRE(std::signbit(value) == std::signbit(expected));
 #endif
         REQUIRE((double_to_half(value) == half || std::isnan(value)));
+        const float single = half_to_float(half);
+        REQUIRE((static_cast<double>(single) == value || (std::isnan(value) && std::isnan(single))));
+        REQUIRE(std::signbit(single) == std::signbit(value));
+        for (const float near : {single, std::nextafter(single, 0.0F), std::nextafter(single, 2 * single)}) {
+            REQUIRE(float_to_half(near) == double_to_half(near));
+        }
         if (!std::isfinite(value) || half == 0x7BFFU || half == 0xFBFFU) {
             continue;
         }
         // Around the middle between neighbours, a tie goes to the even one.
         const double middle = (value + half_to_double(static_cast<std::uint16_t>(bits + 1))) / 2;
         const auto away = static_cast<std::uint16_t>(bits + 1);
+        REQUIRE(float_to_half(static_cast<float>(middle)) == double_to_half(middle));  // which a float holds
         REQUIRE(double_to_half(middle) == (bits % 2 == 0 ? half : away));
         REQUIRE(double_to_half(std::nextafter(middle, 0)) == half);
         REQUIRE(double_to_half(std::nextafter(middle, 2 * middle)) == away);
@@ -242,6 +249,8 @@ TEST_CASE("float16 from and to double agrees with the compiler's conversions") {
     for (std::uint64_t i = 0; i < 200000; ++i) {
         const double value = std::ldexp(uniform(mix(i)) - 0.5, static_cast<int>(i % 46) - 28);
         REQUIRE(double_to_half(value) == std::bit_cast<std::uint16_t>(static_cast<_Float16>(value)));
+        const auto single = static_cast<float>(value);
+        REQUIRE(float_to_half(single) == std::bit_cast<std::uint16_t>(static_cast<_Float16>(single)));
     }
 #endif
 }

@@ -95,8 +95,31 @@ struct Half {
     std::uint16_t bits;
 };
 
-// From and to double: straight, because by way of float would round twice, and without branches, so that loops become
-// vectors.
+// From and to each type of real numbers: straight, because double by way of float would round twice, and without
+// branches, so that loops become vectors.
+
+inline float half_to_float(std::uint16_t half) {
+    constexpr std::uint32_t one_exponent = std::uint32_t{1} << 23;
+    const std::uint32_t magnitude = half & 0x7FFFU, normal = (magnitude << 13) + (127 - 15) * one_exponent;
+    const float subnormal = std::bit_cast<float>(normal + one_exponent) - 0x1p-14F;  // 2^-14 · (1 + m) − 2^-14
+    std::uint32_t bits = magnitude < 0x400U ? std::bit_cast<std::uint32_t>(subnormal) : normal;
+    bits += magnitude >= 0x7C00U ? (255 - 31 - (127 - 15)) * one_exponent : 0;  // infinite, or not a number
+    return std::bit_cast<float>(bits | static_cast<std::uint32_t>(half & 0x8000U) << 16);
+}
+
+/// As `double_to_half`.
+inline std::uint16_t float_to_half(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t magnitude = bits & ~(std::uint32_t{1} << 31);
+    const std::uint32_t rounded = magnitude + ((std::uint32_t{1} << 12) - 1) + ((magnitude >> 13) & 1U);
+    const std::uint32_t normal = (rounded >> 13) - ((127 - 15) << 10);
+    const float shifted = std::bit_cast<float>(magnitude) + 0.5F;  // rounds to multiples of 2^-24
+    const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(0.5F);
+    std::uint32_t half = magnitude < std::bit_cast<std::uint32_t>(0x1p-14F) ? subnormal : normal;
+    half = magnitude >= std::bit_cast<std::uint32_t>(65520.0F) ? 0x7C00U : half;
+    half = magnitude > std::bit_cast<std::uint32_t>(std::numeric_limits<float>::infinity()) ? 0x7E00U : half;
+    return static_cast<std::uint16_t>(half | (bits >> 16 & 0x8000U));
+}
 
 inline double half_to_double(std::uint16_t half) {
     constexpr std::uint64_t one_exponent = std::uint64_t{1} << 52;

@@ -2,6 +2,7 @@
 #include "tilewise/kernel/fill.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <complex>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/random.hpp"
 #include "tilewise/base/threads.hpp"
+#include "tilewise/kernel/isa/versions.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -114,6 +116,28 @@ struct Values {
     }
 };
 
+/// A whole number below 2^52, exactly: it stands in the last bits of 2^52.
+TILEWISE_INLINE double half_of_bits(std::uint64_t half) {
+    return std::bit_cast<double>(half | std::bit_cast<std::uint64_t>(0x1p52)) - 0x1p52;
+}
+
+/// Numbers of one row that are uniform in [0, 1), as `uniform` makes them, but without its conversion of whole numbers,
+/// for which not every instruction set has a vector.
+template <class T> TILEWISE_INLINE void fill_uniform(std::byte* to, std::uint64_t key, std::int64_t begin,
+                                                     std::int64_t end) {
+    constexpr int digits = std::numeric_limits<T>::digits;
+    for (std::int64_t j = begin; j < end; ++j) {
+        const std::uint64_t bits = random_bits(key, static_cast<std::uint64_t>(j)) >> (64 - digits);
+        T value;
+        if constexpr (digits < 32) {
+            value = static_cast<T>(static_cast<std::int32_t>(bits)) * T(0x1p-24);
+        } else {
+            value = (half_of_bits(bits >> 32) * 0x1p32 + half_of_bits(bits & 0xffff'ffffU)) * 0x1p-53;
+        }
+        std::memcpy(to + (j - begin) * static_cast<std::int64_t>(sizeof(T)), &value, sizeof(T));
+    }
+}
+
 }  // namespace
 
 Fill fill_named(std::string_view name) {
@@ -138,6 +162,12 @@ void fill(std::byte* data, const grid::Block& block, std::int64_t columns, Dtype
             const std::int64_t row = block.rows.begin + i;
             const std::uint64_t key = row_key(seed, static_cast<std::uint64_t>(row));
             std::byte* to = data + static_cast<std::size_t>(i * width) * size;
+            if (kind == Fill::random && (dtype == Dtype::float64 || dtype == Dtype::float32)) {
+                const auto [first, last] = block.columns;
+                dtype == Dtype::float64 ? in_versions<fill_uniform<double>>(to, key, first, last)
+                                        : in_versions<fill_uniform<float>>(to, key, first, last);
+                continue;
+            }
             for (std::int64_t j = block.columns.begin; j < block.columns.end; ++j, to += size) {
                 const std::uint64_t bits = random_bits(key, static_cast<std::uint64_t>(j));
                 put(to, value(row, j, bits, false));

@@ -60,32 +60,45 @@ template <class From> double widened(From value) {
 }
 
 // The first numbers beyond the range of an integer type, whose fractions are cut off. `above` is a power of two, so
-// exact; under −2⁶³, where doubles have no fractions, the range ends at −2⁶³ itself.
-template <class To> constexpr double above = 2 * static_cast<double>(std::numeric_limits<To>::max() / 2 + 1);
-template <class To> TILEWISE_INLINE bool is_below(double value) {
-    constexpr double smallest = std::numeric_limits<To>::min();
-    return std::is_same_v<To, std::int64_t> ? value < smallest : value <= smallest - 1;
+// exact; where a type of real numbers has no fractions just below the smallest, the range ends at the smallest itself.
+template <class To, class Real> constexpr Real above = 2 * static_cast<Real>(std::numeric_limits<To>::max() / 2 + 1);
+template <class To, class Real> TILEWISE_INLINE bool is_below(Real value) {
+    constexpr Real smallest = std::numeric_limits<To>::min();
+    constexpr bool ends_there = std::numeric_limits<To>::digits >= std::numeric_limits<Real>::digits;
+    return std::is_signed_v<To> && ends_there ? value < smallest : value <= smallest - 1;
 }
 
-template <class To> TILEWISE_INLINE std::int64_t is_beyond(double value) {
-    return (value >= above<To> ? 1 : 0) + (is_below<To>(value) ? 1 : 0) + (value != value ? 1 : 0);
+template <class To, class Real> TILEWISE_INLINE bool is_inside(Real value) {
+    return !is_below<To>(value) & (value < above<To, Real>);  // NaN is not
+}
+
+/// The fraction cut off, for |value| < 2⁶³, or 2⁶⁴ where To has no sign. Two halves of 32 bits each are added to
+/// numbers whose last bits then count them: not every set has an instruction for it.
+template <class To> TILEWISE_INLINE To cut_off(double value) {
+    const double whole = std::trunc(value), high = std::floor(whole * 0x1p-32), low = whole - high * 0x1p32;
+    constexpr double count_high = 0x1.8p52, count_low = 0x1p52;
+    const std::uint64_t upper =
+                            std::bit_cast<std::uint64_t>(high + count_high) - std::bit_cast<std::uint64_t>(count_high),
+                        lower = std::bit_cast<std::uint64_t>(low + count_low) - std::bit_cast<std::uint64_t>(count_low);
+    return static_cast<To>((upper << 32) + lower);
 }
 
 /// The fraction cut off, held to the range of To.
-template <class To> TILEWISE_INLINE To held(double value) {
+template <class To, bool halves, class Real> TILEWISE_INLINE To held(Real value) {
     constexpr To largest = std::numeric_limits<To>::max(), smallest = std::numeric_limits<To>::min();
-    const double number = value == value ? value : 0;
-    if constexpr (sizeof(To) == 8) {
-        const double raised = is_below<To>(number) ? 0 : number;
-        const To inside = static_cast<To>(raised >= above<To> ? 0 : raised);
-        const To lowest = is_below<To>(number) ? smallest : inside;
-        return number >= above<To> ? largest : lowest;
+    const bool below = is_below<To>(value), beyond = value >= above<To, Real>;
+    const Real inside = (value == value) & !below & !beyond ? value : Real{0};
+    To whole;
+    if constexpr (halves && std::is_same_v<Real, double> && (sizeof(To) == 8 || std::is_same_v<To, std::uint32_t>)) {
+        whole = cut_off<To>(inside);
+    } else if constexpr (sizeof(To) == 8) {
+        whole = static_cast<To>(inside);
     } else {
         using Middle = std::conditional_t<sizeof(To) == 4 && std::is_unsigned_v<To>, std::int64_t, std::int32_t>;
-        constexpr double high = largest, low = smallest;
-        const double raised = number < low ? low : number;
-        return static_cast<To>(static_cast<Middle>(raised > high ? high : raised));
+        whole = static_cast<To>(static_cast<Middle>(inside));
     }
+    const To not_above = beyond ? largest : whole;
+    return below ? smallest : not_above;
 }
 
 // Each `narrow` sets `to`, which is real, and returns 1 where more than rounding was lost, else 0. Without branches,
@@ -93,8 +106,8 @@ template <class To> TILEWISE_INLINE To held(double value) {
 
 template <class To> TILEWISE_INLINE std::int64_t narrow(double value, To& to) {
     if constexpr (std::is_integral_v<To>) {
-        to = held<To>(value);
-        return is_beyond<To>(value);
+        to = held<To, false>(value);
+        return is_inside<To>(value) ? 0 : 1;
     } else {
         constexpr double most = std::numeric_limits<double>::max();
         if constexpr (std::is_same_v<To, Half>) {
@@ -136,20 +149,24 @@ template <class To> TILEWISE_INLINE std::int64_t narrow(std::uint64_t value, To&
     return narrow_integer(value, to);
 }
 
+/// Two loops, because of one that does both the compiler makes branches.
+template <class Real, class To, bool halves> TILEWISE_INLINE std::int64_t hold_all(const std::byte* from, std::byte* to,
+                                                                                   std::int64_t count) {
+    using Count = std::conditional_t<sizeof(Real) == 4, std::int32_t, std::int64_t>;
+    Count lost = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+        store(to, i, held<To, halves>(load<Real>(from, i)));
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+        lost += is_inside<To>(load<Real>(from, i)) ? 0 : 1;
+    }
+    return lost;
+}
+
 // Complex numbers are loaded and stored as their two parts: as structures they would go through memory.
 template <class Wide, class To> TILEWISE_INLINE std::int64_t narrow_all(const std::byte* from, std::byte* to,
                                                                         std::int64_t count) {
     std::int64_t lost = 0;
-    if constexpr (std::is_same_v<Wide, double> && std::is_integral_v<To>) {
-        // Two loops, because of one that does both the compiler makes branches.
-        for (std::int64_t i = 0; i < count; ++i) {
-            store(to, i, held<To>(load<double>(from, i)));
-        }
-        for (std::int64_t i = 0; i < count; ++i) {
-            lost += is_beyond<To>(load<double>(from, i));
-        }
-        return lost;
-    }
     for (std::int64_t i = 0; i < count; ++i) {
         if constexpr (IsComplex<Wide>::value) {
             const double real = load<double>(from, 2 * i), imaginary = load<double>(from, 2 * i + 1);
@@ -177,6 +194,40 @@ template <class Wide, class To> TILEWISE_INLINE std::int64_t narrow_all(const st
     return lost;
 }
 
+// Pairs that need no wide type between them: what fits into 32 bits and becomes float32, or comes from it; whole
+// numbers that become wider ones.
+template <class T> constexpr bool is_short = (std::is_integral_v<T> && sizeof(T) <= 4) || std::is_same_v<T, Half>;
+template <class From, class To> constexpr bool is_direct =
+    std::is_same_v<To, float>     ? is_short<From> && !std::is_same_v<From, std::uint32_t>
+    : std::is_same_v<From, float> ? is_short<To> && !std::is_same_v<To, std::uint32_t>
+                                  : is_short<From> && std::is_integral_v<From> && is_wide_integer<To>;
+
+template <class From, class To> TILEWISE_INLINE std::int64_t convert_all(const std::byte* from, std::byte* to,
+                                                                         std::int64_t count) {
+    if constexpr (std::is_same_v<From, float> && std::is_integral_v<To>) {
+        return hold_all<float, To, false>(from, to, count);
+    }
+    std::int32_t lost = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+        const From value = load<From>(from, i);
+        To converted;
+        if constexpr (std::is_same_v<From, Half>) {
+            converted = half_to_float(value.bits);
+        } else if constexpr (std::is_same_v<To, Half>) {
+            converted.bits = float_to_half(value);
+            lost += (std::abs(value) <= std::numeric_limits<float>::max()) & (std::abs(value) >= 65520) ? 1 : 0;
+        } else {
+            converted = static_cast<To>(value);
+            if constexpr (std::is_signed_v<From> && std::is_unsigned_v<To>) {
+                lost += value < 0 ? 1 : 0;
+                converted = value < 0 ? 0 : converted;
+            }
+        }
+        store(to, i, converted);
+    }
+    return lost;
+}
+
 template <class From> TILEWISE_INLINE void widen_all(const std::byte* from, std::byte* to, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
         store(to, i, widened(load<From>(from, i)));
@@ -196,6 +247,9 @@ void swap_numbers(const std::byte* from, std::byte* to, std::int64_t count, Dtyp
 
 /// At most a chunk of numbers, in the byte order of this processor.
 template <class From, class To> std::int64_t convert_chunk(const std::byte* from, std::byte* to, std::int64_t count) {
+    if constexpr (is_direct<From, To>) {
+        return in_versions<convert_all<From, To>>(from, to, count);
+    }
     using Wide = WideOf<From>;
     Scratch scratch;
     const std::byte* wide = from;
@@ -210,6 +264,9 @@ template <class From, class To> std::int64_t convert_chunk(const std::byte* from
     }
     if constexpr (std::is_same_v<To, Wide>) {
         return 0;
+    } else if constexpr (std::is_same_v<Wide, double> && std::is_integral_v<To>) {
+        return in_widths<hold_all<Wide, To, false>, hold_all<Wide, To, true>, hold_all<Wide, To, false>>(wide, to,
+                                                                                                         count);
     } else {
         return in_versions<narrow_all<Wide, To>>(wide, to, count);
     }

@@ -28,7 +28,8 @@ constexpr OwnTiles large{.least_single = 3072, .doubles = true}, most{.least_sin
     neither{.least_single = never, .doubles = false};
 constexpr std::string_view
     measured = "measured, AVX-512 and AVX2",
-    blas_is_faster = "measured: BLAS is ahead by up to a fifth, as the first-level cache is small for the tiles' panels",
+    blas_is_faster =
+        "measured: BLAS is ahead by up to a fifth, as the first-level cache is small for the tiles' panels",
     not_known = "not measured", by_hand = "BLAS's kernels are written for these cores; the tiles were only emulated";
 
 // clang-format off
