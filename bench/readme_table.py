@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -16,9 +17,11 @@ RESULTS = ROOT / "bench/results"
 README = ROOT / "README.md"
 PAGE = ROOT / "docs/benchmarks.md"
 BEGIN, END = "<!-- figures: make bench -->", "<!-- end of figures -->"
-HEAD = "| task | tilewise | compared with | times faster |\n|---|---|---|---|"
+HEAD = "| task | tilewise | compared with | times faster | processor |\n|---|---|---|---|---|"
+WORST = 15  # kernels of an instruction set that the page shows
 
-Results = Mapping[str, Mapping[str, Any]]
+Suites = Mapping[str, Mapping[str, Any]]
+Results = Mapping[str, Suites]  # by the folder of a processor
 
 
 class Line(NamedTuple):
@@ -86,13 +89,38 @@ LINES = (
 
 
 def table(results: Results, lines: Iterable[Line] = LINES) -> str:
-    """The table from {suite: what it left}; rows that were not run are left out."""
+    """The table, a row for each processor that ran a line's suite; rows that were not run are left out."""
     shown = [HEAD]
     for line in lines:
-        rows = {row["name"]: row for row in results[line.suite]["rows"]} if line.suite in results else {}
-        if line.row in rows and rows[line.row]["ratio"] is not None:
-            shown.append(_shown(line, rows[line.row]))
+        for suites in results.values():
+            rows = {row["name"]: row for row in suites[line.suite]["rows"]} if line.suite in suites else {}
+            if line.row in rows and rows[line.row]["ratio"] is not None:
+                cpu = suites[line.suite]["environment"]["cpu"]
+                shown.append(f"{_shown(line, rows[line.row])} {cpu} |")
     return "\n".join(shown)
+
+
+def kernels(results: Results) -> str:
+    """Of each processor and instruction set the kernels that reach the smallest share of what is asked."""
+    parts = []
+    for suites in results.values():
+        if "sets" not in suites:
+            continue
+        environment = suites["sets"]["environment"]
+        for name in environment["sets"]:
+            rows = [row for row in suites["sets"]["rows"] if row["name"].startswith(f"{name}-")]
+            short = [row for row in rows if not row["met"]]
+            parts += [
+                f"**{environment['cpu']}, {name}**: {len(rows) - len(short)} of {len(rows)} kernels reach "
+                "0.7 of their bound or 0.9 of their peer." + (" The worst of the others:" if short else ""),
+                "",
+            ]
+            parts += [
+                f"* {row['what'].partition(', ')[2]}: {row['note'].partition(', ')[2]}"
+                for row in short[:WORST]
+            ]
+            parts.append("")
+    return "\n".join(parts).strip()
 
 
 def _shown(line: Line, row: Mapping[str, Any]) -> str:
@@ -115,17 +143,19 @@ def _is_speed(row: Mapping[str, Any], ratio: float) -> bool:
 
 def origin(results: Results) -> str:
     """Where and when the table was measured, and what its numbers are."""
-    environments = [each["environment"] for each in results.values()]
+    environments = [each["environment"] for suites in results.values() for each in suites.values()]
     days = sorted({datetime.fromisoformat(each["time"]).date() for each in environments})
-    on = " and ".join(f"{day:%d %B %Y}".lstrip("0") for day in days)
-    first = environments[0]
-    memory = f"{first['memory_bytes'] / 2**30:.0f} GiB"
-    machine = f"{first['cores']} cores of an {first['cpu']}, {memory}, {first['system']}"
+    machines = sorted({_machine(each) for each in environments})
     return (
-        f"Measured on {on}: {machine}.\n"
+        f"Measured from {days[0]:%d %B} to {days[-1]:%d %B %Y} on {' and '.join(machines)}.\n"
         "Below 1, tilewise is slower. Times are medians of alternating runs; brackets hold the 95 %\n"
         "interval of the ratio."
     )
+
+
+def _machine(environment: Mapping[str, Any]) -> str:
+    memory = f"{environment['memory_bytes'] / 2**30:.0f} GiB"
+    return f"{environment['cores']} cores, {memory}, {environment['system']}"
 
 
 def two_digits(value: float) -> str:
@@ -145,9 +175,24 @@ def readme(results: Results) -> str:
 
 
 def page(results: Results) -> str:
-    """The part of docs/benchmarks.md between its markers: every row, and links to every sample."""
-    links = ", ".join(f"[{suite}](../bench/results/{suite}.json)" for suite in results)
-    return f"{table(results)}\n\n{origin(results)} Every sample:\n{links}."
+    """The part of docs/benchmarks.md between its markers: every row, kernels, and links to every sample."""
+    links = ", ".join(
+        f"[{suite} on {folder}](../bench/results/{folder}/{suite}.json)"
+        for folder, suites in results.items()
+        for suite in suites
+    )
+    return f"""{table(results)}
+
+{origin(results)} Where a
+processor has no design in brackets, it was measured before the design was recorded. Every sample:
+{links}.
+
+## Every kernel on every instruction set
+
+`make bench-sets` times each kernel on one thread beside a loop that bounds it (multiply-adds in registers,
+memory read, copied or written), and beside a peer where there is one, told to use the same instructions.
+
+{kernels(results)}"""
 
 
 def with_part(text: str, part: str) -> str:
@@ -158,10 +203,20 @@ def with_part(text: str, part: str) -> str:
     return f"{before}{BEGIN}\n\n{part}\n\n{END}{rest.partition(END)[2]}"
 
 
-def kept() -> dict[str, Any]:
-    """The results of the suites of the table, as far as they were run."""
-    paths = {line.suite: RESULTS / f"{line.suite}.json" for line in LINES}
-    return {suite: json.loads(path.read_text()) for suite, path in paths.items() if path.exists()}
+def folder_of(cpu: str) -> str:
+    """`AMD EPYC (Zen 5)` as the name of a folder: amd-epyc-zen-5."""
+    return re.sub(r"[^a-z0-9]+", "-", cpu.lower()).strip("-")
+
+
+def kept() -> dict[str, dict[str, Any]]:
+    """The results of the suites that pages show, by the folder of the processor that ran them."""
+    suites = dict.fromkeys([*(line.suite for line in LINES), "sets"])
+    found = {}
+    for folder in sorted(path for path in RESULTS.iterdir() if path.is_dir()):
+        paths = {suite: folder / f"{suite}.json" for suite in suites}
+        if here := {suite: json.loads(path.read_text()) for suite, path in paths.items() if path.exists()}:
+            found[folder.name] = here
+    return found
 
 
 def main() -> None:

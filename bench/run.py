@@ -135,7 +135,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", action="append", metavar="NAME", help="a case of the suite; repeatable")
     parser.add_argument("--runs", type=int, metavar="N", help="rounds in which the sides take turns (3)")
     parser.add_argument("--work", type=Path, help="where large files may lie (build/bench)")
-    parser.add_argument("-o", "--output", type=Path, help="where the results go (bench/results/SUITE.json)")
+    parser.add_argument(
+        "-o", "--output", type=Path, help="where the results go (bench/results/PROCESSOR/SUITE.json)"
+    )
     asked = parser.parse_args()
     for name in asked.only or ():
         if name not in SUITES[asked.suite]:
@@ -163,7 +165,8 @@ def main() -> None:
         shutil.rmtree(work)
     # A part of the benchmark, or a quick one, must not replace the results that the documentation quotes.
     whole = not (asked.quick or asked.only)
-    output = asked.output or ROOT / "bench/results" / (f"{asked.suite}.json" if whole else "partial.json")
+    kept = readme_table.RESULTS / readme_table.folder_of(facts["cpu"]) / f"{asked.suite}.json"
+    output = asked.output or (kept if whole else readme_table.RESULTS / "partial.json")
     output.parent.mkdir(parents=True, exist_ok=True)
     result = {
         "environment": {**facts, **setting.facts},
@@ -171,7 +174,7 @@ def main() -> None:
         "rows": [row.as_json() for row in rows],
     }
     output.write_text(json.dumps(result, indent=2) + "\n")
-    if output.parent == readme_table.RESULTS:
+    if output == kept:
         readme_table.main()
     if lost := losses.losses(result["rows"]):
         print(f"{lost}\n")

@@ -128,7 +128,7 @@ def timeline(work: Path) -> None:
 
 def scaling(work: Path) -> None:
     """scaling.png: sweeps of the kept benchmark by ranks, below what memory and cores allow."""
-    kept = json.loads((ROOT / "bench/results/stencil.json").read_text())
+    kept = json.loads((ROOT / "bench/results/amd-epyc/stencil.json").read_text())
     seconds: dict[tuple[int, int], float] = {}  # of the fastest way, by sweeps in a pass and ranks
     copy = math.inf  # seconds for which a copy of the matrix lasts
     for row in kept["rows"]:

@@ -35,7 +35,7 @@ def sets(setting: Setting) -> list[Row]:
 
 def _row(name: str, each: dict[str, Any]) -> Row:
     """How much of what is asked for was reached: 1 or more is enough."""
-    ours = statistics.median(each["tilewise"])
+    ours = statistics.median(each["rates"])
     shares = [
         (
             ours / statistics.median(each[many]) / asked,
@@ -48,7 +48,7 @@ def _row(name: str, each: dict[str, Any]) -> Row:
     row.ratio = max(share for share, _ in shares) if shares else None
     said = ", ".join(text for _, text in shares)
     row.note = f"{ours / 1e9:.3g}·10⁹ {each['unit']} a second, {said}"
-    row.samples = {side: each[side] for side in ("tilewise", "bounds", "peers") if side in each}
+    row.samples = {side: each[side] for side in ("rates", "bounds", "peers") if side in each}
     return row
 
 

@@ -2,7 +2,7 @@
 //
 //     kernel_sets                 the sets that this processor has, the best first
 //     kernel_sets ROUNDS [PART]   each kernel whose name contains PART, as a line of JSON:
-//                                 {"kernel": …, "unit": …, "tilewise": [a rate a round], "bound": …, "bounds": […],
+//                                 {"kernel": …, "unit": …, "set": …, "rates": [one a round], "bound": …, "bounds": […],
 //                                  "peer": …, "peers": […]}
 //
 // TILEWISE_KERNELS names the set. All is done by one thread, but for what says otherwise. A kernel, its bound and its
@@ -99,7 +99,7 @@ void measure(const std::string& kernel, const char* unit, const Side& ours, cons
         }
     }
     std::cout << "{\"kernel\": \"" << kernel << "\", \"unit\": \"" << unit << '"';
-    say_side("set", {1, ours.work, std::string(backend().name)}, "tilewise", rates[0]);
+    say_side("set", {1, ours.work, std::string(backend().name)}, "rates", rates[0]);
     say_side("bound", bound, "bounds", rates[1]);
     say_side("peer", peer, "peers", rates[2]);
     std::cout << '}' << std::endl;

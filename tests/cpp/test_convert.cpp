@@ -16,6 +16,7 @@
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/codec/checksum.hpp"
 #include "tilewise/kernel/codec/convert.hpp"
+#include "tilewise/kernel/codec/unpack.hpp"
 #include "tilewise/kernel/file_type.hpp"
 
 using namespace tilewise;
@@ -274,6 +275,28 @@ TEST_CASE("checksums are those of the plain version, for every length and addres
     for (std::size_t length = 0; length < 600; ++length) {
         REQUIRE(checksum(bytes.data() + length % 9, length, length) ==
                 plain_checksum(bytes.data() + length % 9, length, length));
+    }
+}
+
+TEST_CASE("fletcher32 is that of its definition, for every length") {
+    for (const bool largest : {false, true}) {
+        Bytes data(1500);
+        for (std::size_t i = 0; i < data.size(); ++i) {
+            data[i] = static_cast<std::byte>(largest ? 0xFF : mix(i));
+        }
+        for (std::int64_t bytes = 0; bytes <= std::ssize(data); ++bytes) {
+            std::uint64_t low = 0, high = 0;
+            for (std::int64_t i = 0; i < bytes; i += 2) {
+                const auto byte = [&](std::int64_t at) {
+                    return at < bytes ? std::to_integer<std::uint64_t>(data[static_cast<std::size_t>(at)]) : 0;
+                };
+                low += byte(i) << 8 | byte(i + 1);
+                high += low;
+            }
+            // Modulo 65535, where 0 is only what never was anything else.
+            const auto folded = [](std::uint64_t sum) { return sum == 0 ? 0 : (sum - 1) % 65535 + 1; };
+            REQUIRE(fletcher32(data.data(), bytes) == (folded(high) << 16 | folded(low)));
+        }
     }
 }
 

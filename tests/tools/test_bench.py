@@ -93,7 +93,7 @@ def test_what_is_slower_is_said_first_and_the_worst_of_it() -> None:
 
 
 def shown(medians: dict[str, float], ratio: float, low: float, high: float) -> str:
-    """The last cell of a row of the benchmarks' page."""
+    """How many times faster, as a row of the benchmarks' page shows it."""
     line = readme_table.LINES[0]
     row = {"name": line.row, "medians": medians, "ratio": ratio, "low": low, "high": high}
     environment = {
@@ -103,15 +103,36 @@ def shown(medians: dict[str, float], ratio: float, low: float, high: float) -> s
         "memory_bytes": 0,
         "system": "Y",
     }
-    results = {line.suite: {"rows": [row], "environment": environment}}
-    return readme_table.table(results).splitlines()[2].split(" | ")[-1]
+    results = {"x": {line.suite: {"rows": [row], "environment": environment}}}
+    return readme_table.table(results).splitlines()[2].split(" | ")[-2]
+
+
+def test_results_are_kept_by_processor() -> None:
+    assert readme_table.folder_of("AMD EPYC (Zen 5)") == "amd-epyc-zen-5"
+    assert readme_table.folder_of("Intel(R) Xeon(R) Processor") == "intel-r-xeon-r-processor"
+
+
+def test_a_kernel_that_falls_short_is_shown_with_its_shares() -> None:
+    def row(name: str, met: bool) -> dict[str, object]:
+        return {
+            "name": f"avx2-{name}",
+            "what": f"avx2, {name}",
+            "met": met,
+            "note": "3 bytes, 0.1 of memory read",
+        }
+
+    sets = {"environment": {"cpu": "X", "sets": ["avx2"]}, "rows": [row("slow", False), row("fast", True)]}
+
+    first, _, last = readme_table.kernels({"x": {"sets": sets}}).splitlines()
+    assert first.startswith("**X, avx2**: 1 of 2 kernels reach 0.7 of their bound or 0.9 of their peer. ")
+    assert last == "* slow: 0.1 of memory read"
 
 
 def test_figures_have_one_direction_and_two_digits() -> None:
     medians = {"tilewise": 4.0, "peer": 3.0}
 
-    assert shown(medians, 4 / 3, 1.25, 1.6) == "**0.75** (0.62 – 0.80) |"  # our time over the peer's
-    assert shown(medians, 3 / 4, 0.625, 0.8) == "**0.75** (0.62 – 0.80) |"  # how much faster we are
+    assert shown(medians, 4 / 3, 1.25, 1.6) == "**0.75** (0.62 – 0.80)"  # our time over the peer's
+    assert shown(medians, 3 / 4, 0.625, 0.8) == "**0.75** (0.62 – 0.80)"  # how much faster we are
     assert [readme_table.two_digits(value) for value in (141.04, 9.96, 1.0, 0.018)] == [
         "140",
         "10",

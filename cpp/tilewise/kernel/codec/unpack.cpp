@@ -7,6 +7,7 @@
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/kernel/file_type.hpp"
+#include "tilewise/kernel/isa/versions.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -303,18 +304,48 @@ std::int64_t unpack_packbits(const std::byte* from, std::int64_t packed, std::by
     return written;
 }
 
-std::uint32_t fletcher32(const std::byte* data, std::int64_t bytes) {
-    constexpr std::int64_t part = 2 * 360;  // words of which the sums fit 32 bits
+namespace {
+
+constexpr std::int64_t part_words = 360;  // of which the sums fit 32 bits
+
+/// `low` and `high` after the words at `data`, at most a part of them; both are folded to 16 bits and a carry.
+///
+/// high + low₁ + low₂ + … = high + count·low + Σ (count − i)·wordᵢ: sums that do not wait for each other.
+TILEWISE_INLINE void add_part(const std::byte* data, std::int64_t count, std::uint32_t& low, std::uint32_t& high) {
+    std::uint32_t sum = 0, weighted = 0;
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(count); ++i) {
+        std::uint16_t word;
+        std::memcpy(&word, data + 2 * i, sizeof word);
+        const std::uint32_t value = std::endian::native == std::endian::little ? __builtin_bswap16(word) : word;
+        sum += value;
+        weighted += (static_cast<std::uint32_t>(count) - static_cast<std::uint32_t>(i)) * value;
+    }
+    high += static_cast<std::uint32_t>(count) * low + weighted;
+    low += sum;
+    low = (low & 0xFFFF) + (low >> 16);
+    high = (high & 0xFFFF) + (high >> 16);
+}
+
+TILEWISE_INLINE std::uint64_t add_words(const std::byte* data, std::int64_t words) {
     std::uint32_t low = 0, high = 0;
-    for (std::int64_t begin = 0; begin < bytes; begin += part) {
-        const std::int64_t end = std::min(begin + part, bytes);
-        for (std::int64_t i = begin; i < end; i += 2) {
-            const auto second = i + 1 < bytes ? std::to_integer<std::uint32_t>(data[i + 1]) : 0U;
-            low += std::to_integer<std::uint32_t>(data[i]) << 8 | second;
-            high += low;
-        }
-        low = (low & 0xFFFF) + (low >> 16);
-        high = (high & 0xFFFF) + (high >> 16);
+    std::int64_t begin = 0;
+    for (; begin + part_words <= words; begin += part_words) {
+        add_part(data + 2 * begin, part_words, low, high);
+    }
+    if (begin < words) {
+        add_part(data + 2 * begin, words - begin, low, high);
+    }
+    return std::uint64_t{high} << 32 | low;
+}
+
+}  // namespace
+
+std::uint32_t fletcher32(const std::byte* data, std::int64_t bytes) {
+    const std::uint64_t sums = in_versions<add_words>(data, bytes / 2);
+    auto low = static_cast<std::uint32_t>(sums), high = static_cast<std::uint32_t>(sums >> 32);
+    if (bytes % 2 != 0) {  // filled up with zeros
+        const std::byte last[2] = {data[bytes - 1], std::byte{0}};
+        add_part(last, 1, low, high);
     }
     low = (low & 0xFFFF) + (low >> 16);
     high = (high & 0xFFFF) + (high >> 16);
