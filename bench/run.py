@@ -35,6 +35,7 @@ from cases import (
     strassen,
     strategies,
     svd_accuracy,
+    svd_choice,
     svd_files,
     svd_memory,
     svd_streamed,
@@ -93,6 +94,7 @@ SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
         "speedups": svd_memory.speedups,
         "tall": svd_streamed.tall,
         "dask": svd_streamed.beside_dask,
+        "choice": svd_choice.choice,
     },
     "measure": {
         "messages": measure_messages.messages,

@@ -65,6 +65,30 @@ using Doubles16 = Vector<double, 16>::type;
 }
 #endif
 
+/// Writes a register to `to`, a multiple of its width, past the caches where the set can. An `_mm_sfence` comes after
+/// the last.
+template <class V> [[gnu::always_inline]] inline void stream(void* to, V v) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(V) == 64) {
+        _mm512_stream_si512(static_cast<__m512i*>(to), (__m512i)v);
+        return;
+    }
+#endif
+#if defined(__AVX__)
+    if constexpr (sizeof(V) == 32) {
+        _mm256_stream_si256(static_cast<__m256i*>(to), (__m256i)v);
+        return;
+    }
+#endif
+#if defined(__x86_64__)
+    if constexpr (sizeof(V) == 16) {
+        _mm_stream_si128(static_cast<__m128i*>(to), (__m128i)v);
+        return;
+    }
+#endif
+    *static_cast<V*>(to) = v;
+}
+
 /// The numbers at `from` in double precision, a register of them.
 template <std::size_t width> [[gnu::always_inline]] inline typename Vector<double, width>::type load_widened(
     const float* from) {

@@ -18,9 +18,9 @@ namespace {
 constexpr std::int64_t cache_line = 64;
 constexpr std::int64_t worth_a_thread = std::int64_t{1} << 20;   // points times steps: below, starting it costs more
 constexpr std::int64_t worth_streaming = std::int64_t{8} << 20;  // bytes: below, a cache holds both fields
-/// Of a strip's row: the rows that a block needs at once then fit into a first-level cache, and what is saved of all
-/// levels into a second-level one.
-constexpr std::int64_t strip_bytes = 3584;
+/// Of a strip's row: the rows that a block needs at once then about fit into a first-level cache, and what is saved of
+/// all levels into a second-level one. Strips of float64 are wider than that: they would have few columns of their own.
+constexpr std::int64_t strip_columns(Dtype dtype) { return dtype == Dtype::float32 ? 896 : 640; }
 
 constexpr std::int64_t up(std::int64_t count, std::int64_t unit) { return (count + unit - 1) / unit * unit; }
 
@@ -127,8 +127,8 @@ std::vector<Part> Sweeper::cut(const Part& part, int steps, int threads) const {
     const std::int64_t line = cache_line / static_cast<std::int64_t>(size_of(dtype_));
     const std::int64_t halo = 2 * std::int64_t{steps} * radius_;  // columns that neighbouring strips compute twice
     std::int64_t strips = 1;
-    if (!plain_) {
-        const std::int64_t span = strip_bytes / static_cast<std::int64_t>(size_of(dtype_));
+    if (!goes_row_by_row(steps)) {
+        const std::int64_t span = strip_columns(dtype_);
         const std::int64_t width = most(span - halo, halo);
         strips = (columns + width - 1) / width;
         if (strips > 1 || columns > 4 * halo + span / 2) {
@@ -137,7 +137,8 @@ std::vector<Part> Sweeper::cut(const Part& part, int steps, int threads) const {
     }
     // Bands compute rows twice, so there are only as many as keep all threads busy.
     const std::int64_t most_bands = most(rows / most(2 * halo, 16), 1);
-    const std::int64_t bands = plain_ ? least(threads, rows) : least((threads + strips - 1) / strips, most_bands);
+    const std::int64_t bands =
+        goes_row_by_row(steps) ? least(threads, rows) : least((threads + strips - 1) / strips, most_bands);
     std::vector<Part> parts;
     for (std::int64_t band = 0; band < bands; ++band) {
         for (std::int64_t strip = 0; strip < strips; ++strip) {
@@ -198,7 +199,7 @@ std::int64_t Sweeper::sweep(const FieldShape& shape, Edges edges, const std::byt
     }
     threads = static_cast<int>(std::clamp<std::int64_t>(rows * columns * steps / worth_a_thread, 1, threads));
     const std::vector<Part> parts = cut(part, steps, threads);
-    if (!plain_) {
+    if (!goes_row_by_row(steps)) {
         std::int64_t bytes = 0;
         for (const Part& own : parts) {
             bytes = most(bytes, wave_size(own, whole, set_->width).bytes);
@@ -213,7 +214,7 @@ std::int64_t Sweeper::sweep(const FieldShape& shape, Edges edges, const std::byt
     parallel_tasks(threads, static_cast<std::int64_t>(parts.size()), [&](std::int64_t task, int thread) {
         SweepPiece piece = whole;
         piece.part = parts[static_cast<std::size_t>(task)];
-        if (plain_) {
+        if (goes_row_by_row(steps)) {
             sweep_plain(*set_, piece);
         } else {
             piece.scratch = scratch_[static_cast<std::size_t>(thread)].data();
@@ -222,7 +223,7 @@ std::int64_t Sweeper::sweep(const FieldShape& shape, Edges edges, const std::byt
     });
     std::int64_t moved = 0;
     for (const Part& own : parts) {
-        moved += plain_ ? steps * bytes_moved(whole, own, radius_) : bytes_moved(whole, own, reach);
+        moved += goes_row_by_row(steps) ? steps * bytes_moved(whole, own, radius_) : bytes_moved(whole, own, reach);
     }
     return moved;
 }

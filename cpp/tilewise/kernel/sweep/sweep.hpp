@@ -152,6 +152,8 @@ private:
     const SweepSet* set_;            ///< the code for this processor
     std::vector<Buffer> scratch_{};  ///< each thread's own
 
+    /// A single sweep has nothing to gain from levels, for which cells are turned into lanes and back.
+    bool goes_row_by_row(int steps) const { return plain_ || steps == 1; }
     std::vector<Part> cut(const Part& part, int steps, int threads) const;
 };
 

@@ -57,7 +57,10 @@ public:
         for (std::int64_t x = 0; x < count_; x += step) {
             typename Register<width>::type transposed[step];
             turn<width, sizeof(T)>(from + x * item, count_ * item, transposed);
-            std::memcpy(row + x, transposed, sizeof transposed);
+#pragma GCC unroll 8
+            for (std::int64_t k = 0; k < step; ++k) {
+                std::memcpy(row + x + k, &transposed[k], width);
+            }
         }
     }
 
@@ -186,30 +189,20 @@ private:
         return shuffled(v, V{}, Positions<(lane + 1)...>{});
     }
 
-    /// Whole lines past the caches where the piece says so.
+    /// Whole registers past the caches where the piece says so.
     void put(std::byte* to, const std::byte* from, std::int64_t bytes) const {
-#if defined(__x86_64__)
-        constexpr std::int64_t line = 64;
+        constexpr auto line = static_cast<std::int64_t>(width);
+        std::int64_t at = 0;
         if (p_.streaming && bytes >= 2 * line) {
-            const std::int64_t head =
-                (line - static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) % line)) % line;
-            std::memcpy(to, from, static_cast<std::size_t>(head));
-            std::int64_t at = head;
+            at = (line - static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) % width)) % line;
+            std::memcpy(to, from, static_cast<std::size_t>(at));
             for (; at + line <= bytes; at += line) {
-#if defined(__AVX512F__)
-                _mm512_stream_si512(reinterpret_cast<__m512i*>(to + at), _mm512_loadu_si512(from + at));
-#else
-                for (std::int64_t k = at; k < at + line; k += 16) {
-                    _mm_stream_si128(reinterpret_cast<__m128i*>(to + k),
-                                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + k)));
-                }
-#endif
+                V cells;
+                std::memcpy(&cells, from + at, width);
+                stream(to + at, cells);
             }
-            std::memcpy(to + at, from + at, static_cast<std::size_t>(bytes - at));
-            return;
         }
-#endif
-        std::memcpy(to, from, static_cast<std::size_t>(bytes));
+        std::memcpy(to + at, from + at, static_cast<std::size_t>(bytes - at));
     }
 };
 

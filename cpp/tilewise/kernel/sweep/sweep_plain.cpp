@@ -3,6 +3,8 @@
 //   level 0  = `from`     each level is `radius` cells smaller than the one before,
 //   level 1 … steps−1     but for sides that are an edge of the matrix:
 //   level steps  = `to`   in two scratch fields in turn, as large as level 1
+//
+// It is also the fastest way to sweep once.
 #include <initializer_list>
 #include <utility>
 #include <vector>
@@ -57,7 +59,7 @@ public:
         : p_(piece),
           sum_row_(sum_row),
           terms_(terms_of(piece)),
-          lines_(static_cast<std::size_t>(2 * piece.radius + 1)) {}
+          outside_(static_cast<std::size_t>(columns(0).end - columns(0).begin), static_cast<T>(piece.boundary.value)) {}
 
     void go() {
         Level from{const_cast<T*>(reinterpret_cast<const T*>(p_.from)) + p_.shape.origin, p_.shape.pitch};
@@ -86,7 +88,7 @@ private:
     const SweepPiece& p_;
     PlainRow sum_row_;
     std::vector<SweepTerm> terms_;
-    std::vector<std::vector<T>> lines_;  ///< the rows around the current one, with `radius` more cells on each side
+    std::vector<T> outside_;  ///< a row of the value beyond the edges
 
     Range rows(int t) const {
         return widened(p_.part.row_begin, p_.part.row_end, std::int64_t{p_.radius} * (p_.steps - t), p_.edges.top,
@@ -119,36 +121,53 @@ private:
         return level.origin[i * level.pitch + j];
     }
 
-    std::vector<T>& line(std::int64_t i) {
-        const auto count = static_cast<std::int64_t>(lines_.size());
-        return lines_[static_cast<std::size_t>((i % count + count) % count)];
-    }
-    void read_line(const Level& from, std::int64_t i, Range x) {
-        std::vector<T>& cells = line(i);
-        cells.resize(static_cast<std::size_t>(x.end - x.begin + 2 * p_.radius));
-        for (std::int64_t j = x.begin - p_.radius; j < x.end + p_.radius; ++j) {
-            cells[static_cast<std::size_t>(j - x.begin + p_.radius)] = value(from, i, j);
+    /// Row i, or what stands there beyond an edge: its cells inside the matrix.
+    const T* line(const Level& from, std::int64_t i) const {
+        if (beyond_rows(i)) {
+            i = source_of(p_.boundary, i, p_.edges.top, p_.edges.bottom, p_.shape.rows);
+            if (i == nowhere) {
+                return outside_.data() - columns(0).begin;
+            }
         }
+        return from.origin + i * from.pitch;
     }
 
-    void sweep(const Level& from, const Level& to, Range y, Range x) {
-        for (std::int64_t i = y.begin - p_.radius; i < y.begin + p_.radius; ++i) {
-            read_line(from, i, x);
-        }
+    void sweep(const Level& from, const Level& to, Range y, Range x) const {
+        const int r = p_.radius;
+        const std::int64_t left = p_.edges.left ? least(most(x.begin, r), x.end) : x.begin;
+        const std::int64_t right = p_.edges.right ? most(least(x.end, p_.shape.columns - r), left) : x.end;
         for (std::int64_t i = y.begin; i < y.end; ++i) {
-            read_line(from, i + p_.radius, x);
+            T* result = to.origin + i * to.pitch;
             const void* around[2 * max_radius + 1];
-            for (int dy = -p_.radius; dy <= p_.radius; ++dy) {
-                around[dy + p_.radius] = line(i + dy).data() + p_.radius;
+            for (int dy = -r; dy <= r; ++dy) {
+                around[dy + r] = line(from, i + dy) + left;
             }
-            sum_row_(terms_.data(), static_cast<int>(terms_.size()), around, to.origin + i * to.pitch + x.begin,
-                     x.end - x.begin);
+            sum_row_(terms_.data(), static_cast<int>(terms_.size()), around, result + left, right - left);
+            sum_beside_edge(from, i, {x.begin, left}, result);
+            sum_beside_edge(from, i, {right, x.end}, result);
             for (std::int64_t j = x.begin; p_.boundary == Boundary::fixed && j < x.end; ++j) {
                 if (keeps(i, j)) {
-                    to.origin[i * to.pitch + j] = from.origin[i * from.pitch + j];
+                    result[j] = from.origin[i * from.pitch + j];
                 }
             }
         }
+    }
+
+    /// At most `radius` cells of row i, some of whose neighbours lie beyond an edge: those are brought together first.
+    void sum_beside_edge(const Level& from, std::int64_t i, Range x, T* result) const {
+        if (x.begin == x.end) {
+            return;
+        }
+        T cells[2 * max_radius + 1][3 * max_radius];
+        const void* around[2 * max_radius + 1];
+        for (int dy = -p_.radius; dy <= p_.radius; ++dy) {
+            T* cell = cells[dy + p_.radius];
+            around[dy + p_.radius] = cell + p_.radius;
+            for (std::int64_t j = x.begin - p_.radius; j < x.end + p_.radius; ++j) {
+                *cell++ = value(from, i + dy, j);
+            }
+        }
+        sum_row_(terms_.data(), static_cast<int>(terms_.size()), around, result + x.begin, x.end - x.begin);
     }
 };
 
