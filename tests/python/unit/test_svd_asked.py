@@ -133,6 +133,8 @@ def test_small_matrices_go_to_lapack_unless_ranks_are_asked_for() -> None:
     assert planned(shape=(most, most + most // 2)).job.variant.algorithm == "local"
     assert planned(shape=(most + 1, most + 1)).job.variant.algorithm == "two_stage"
     assert planned(shape=(50, 50), ranks=2).job.variant.algorithm == "jacobi"
+    assert planned(shape=(50, 50), ranks=1000).job.variant.algorithm == "two_stage"  # they have no core each
+    assert planned(shape=(most, most), ranks=2).job.variant.algorithm == "two_stage"
     assert planned(shape=(50, 50), ranks=1).job.variant.algorithm == "local"
 
 

@@ -72,6 +72,7 @@ def test_two_stages_find_the_triangle_of_a_tall_matrix_faster_than_lapack(tmp_pa
     assert planned(shape=(64, 4600)).job.variant.algorithm == "two_stage"
     assert planned(shape=(63, 4600)).job.variant.algorithm == "local"
     assert planned(**tall, dtype="complex128").job.variant.algorithm == "local"
-    assert planned(**tall, ranks=2).job.variant.algorithm == "jacobi"
+    assert planned(**tall, ranks=2).job.variant.algorithm == "two_stage"
+    assert planned(shape=(4600, 200), ranks=2).job.variant.algorithm == "jacobi"
     (tmp_path / "hosts").write_text("a\nb\n")
     assert planned(**tall, hosts=str(tmp_path / "hosts")).job.variant.ranks == 1

@@ -13,9 +13,10 @@ readings of the file with blocks of K + oversample vectors, and eigenvectors of 
 many readings it takes depends on the singular values, which nobody knows before: 3 where they fall fast, 20
 to 40 where they hardly do; it goes on until all are exact. A full one is exact at once, and is taken where it
 is short, and with `--energy`, where K is not known. Else `local` on one rank where min(M, N) is at most
-`LOCAL_MAX`; above that, and from `HIGH_LEAST` on where A is much longer one way, `two_stage` for real numbers
-on one node where it fits in memory; and `jacobi` for all others, and, once they are read, for matrices of
-which the others would lose small singular values. Design: docs/design/svd.md.
+`LOCAL_MAX`; above that, from `HIGH_LEAST` on where A is much longer one way, and on several ranks above
+`SHARED_MAX` or where they share cores, `two_stage` for real numbers on one node where it fits in memory; and
+`jacobi` for all others, and, once they are read, for matrices of which the others would lose small singular
+values. Design: docs/design/svd.md.
 """
 
 from __future__ import annotations
@@ -320,6 +321,9 @@ def _pieces(shape: Shape, options: Svd, dtype: str) -> list[FolderFile]:
 
 # The shorter side up to which one rank takes gesdd, which is the fastest there; above it two stages are.
 LOCAL_MAX = 512
+SHARED_MAX = (
+    256  # of a matrix whose columns several ranks share, each with a core: above, two stages are faster
+)
 HIGH_LEAST = 64  # columns of a matrix that is much longer one way, from which two stages are faster, too
 LONG = 3e9  # M·N·min(M, N) from which a full decomposition for a few components is a waste: a second
 FULL = 20  # operations of a full decomposition, over M·N·min(M, N)
@@ -381,12 +385,16 @@ def algorithm_of(task: Task[Svd], shape: Shape) -> Algorithm:
         why.append("jacobi: two_stage takes real numbers only")
     elif nodes > 1:
         why.append(f"jacobi: {plural(nodes, 'node')} share it")
-    elif shape.least <= LOCAL_MAX and not (alone and high):
+    elif shape.least <= SHARED_MAX and not alone and (ranks or 1) <= facts.cores:
         why.append(f"jacobi: {plural(ranks or 1, 'rank')} share it")
     elif in_two > room:
         why.append(f"jacobi: two_stage would take {bytes_text(in_two)} of memory")
     else:
-        fast = "a matrix that is much longer one way" if high else f"more than {LOCAL_MAX} columns"
+        fast = f"more than {LOCAL_MAX if alone else SHARED_MAX} columns"
+        if (ranks or 1) > facts.cores:
+            fast = "ranks without a core each"
+        elif high:
+            fast = "a matrix that is much longer one way"
         why.append(
             f"two_stage: the fastest for {fast}; jacobi takes over where rows or "
             "columns differ so much in scale that small singular values would be lost"
