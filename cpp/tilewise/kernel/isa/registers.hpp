@@ -92,11 +92,11 @@ template <class V> [[gnu::always_inline]] inline void stream(void* to, V v) {
 /// The numbers at `from` in double precision, a register of them.
 template <std::size_t width> [[gnu::always_inline]] inline typename Vector<double, width>::type load_widened(
     const float* from) {
-    typename Vector<double, width>::type numbers;
+    double numbers[width / sizeof(double)];
     for (std::size_t lane = 0; lane < width / sizeof(double); ++lane) {
         numbers[lane] = static_cast<double>(from[lane]);
     }
-    return numbers;
+    return load<double, width>(numbers);
 }
 #if defined(__AVX2__)  // one instruction, which GCC 12 does not find
 template <> [[gnu::always_inline]] inline Vector<double, 32>::type load_widened<32>(const float* from) {

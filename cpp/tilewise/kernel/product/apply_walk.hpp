@@ -160,10 +160,11 @@ TILEWISE_INLINE void across(const CheckColumns<R>& t, const std::int64_t* column
     const R* line[together];
     typename S::Number *const first_at = t.image[0], *const second_at = t.image[1];
     double *const sums_at = t.sums, *const squares_at = t.squares;
-    V sign{};  // of products of imaginary parts
+    typename S::Number signs[S::lanes];  // of products of imaginary parts
     for (std::int64_t lane = 0; lane < S::lanes; ++lane) {
-        sign[lane] = static_cast<typename S::Number>(lane % 2 == 0 ? -1 : 1);
+        signs[lane] = static_cast<typename S::Number>(lane % 2 == 0 ? -1 : 1);
     }
+    const V sign = load<typename S::Number, width>(signs);
 #pragma GCC unroll 4
     for (int l = 0; l < together; ++l) {
         const std::int64_t j = columns[l];
