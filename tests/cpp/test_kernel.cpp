@@ -190,8 +190,11 @@ TEST_CASE_TEMPLATE("apply multiplies with two vectors and sums weighted numbers,
     using V = Check<T>;
     const bool exact = std::is_integral_v<T>;
     const auto size = [](const auto& value) {
-        const std::complex<double> z(static_cast<std::complex<double>>(value));
-        return std::array{std::abs(z.real()), std::abs(z.imag())};
+        if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>) {
+            return std::array{std::abs(static_cast<double>(value)), 0.0};
+        } else {
+            return std::array<double, 2>{std::abs(value.real()), std::abs(value.imag())};
+        }
     };
     for (const auto& [m, n] : std::vector<std::array<std::int64_t, 2>>{{37, 53}, {1, 1}, {8, 300}, {1100, 9}}) {
         for (const bool transposed : {false, true}) {
