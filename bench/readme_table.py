@@ -111,8 +111,9 @@ def kernels(results: Results) -> str:
             rows = [row for row in suites["sets"]["rows"] if row["name"].startswith(f"{name}-")]
             short = [row for row in rows if not row["met"]]
             parts += [
-                f"**{environment['cpu']}, {name}**: {len(rows) - len(short)} of {len(rows)} kernels reach "
-                "0.7 of their bound or 0.9 of their peer." + (" The worst of the others:" if short else ""),
+                f"**{environment['cpu']}, {name}**: {len(rows) - len(short)} of {len(rows)} measurements "
+                "reach 0.7 of their bound or 0.9 of their peer."
+                + (" The worst of the others:" if short else ""),
                 "",
             ]
             parts += [

@@ -124,7 +124,9 @@ def test_a_kernel_that_falls_short_is_shown_with_its_shares() -> None:
     sets = {"environment": {"cpu": "X", "sets": ["avx2"]}, "rows": [row("slow", False), row("fast", True)]}
 
     first, _, last = readme_table.kernels({"x": {"sets": sets}}).splitlines()
-    assert first.startswith("**X, avx2**: 1 of 2 kernels reach 0.7 of their bound or 0.9 of their peer. ")
+    assert first.startswith(
+        "**X, avx2**: 1 of 2 measurements reach 0.7 of their bound or 0.9 of their peer. "
+    )
     assert last == "* slow: 0.1 of memory read"
 
 
