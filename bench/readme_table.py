@@ -171,8 +171,12 @@ def _figure(seconds: float, flops: float) -> str:
 
 def readme(results: Results) -> str:
     """The part of the README between its markers: a few rows, and where the others are."""
-    rows = table(results, (line for line in LINES if line.front))
-    return f"{rows}\n\n{origin(results)} [Benchmarks](docs/benchmarks.md) has more rows."
+    lines = [line for line in LINES if line.front]
+    suites = {line.suite for line in lines}
+    shown = {
+        folder: {name: suite[name] for name in suite if name in suites} for folder, suite in results.items()
+    }
+    return f"{table(shown, lines)}\n\n{origin(shown)} [Benchmarks](docs/benchmarks.md) has more rows."
 
 
 def page(results: Results) -> str:
